@@ -249,6 +249,7 @@ class Event(Record):
     other: Frame | None = None  # the other access of a race, the barrier that the others wait at ...
     variable: str = ""
     count: int = 1
+    case: str = ""  # the case it was seen in; a hidden case's events are the instructor's to read
 
 
 class Launch(Record):
