@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SOLUTION := solutions/03_flash_attention/flash_attention.cu
+BROKEN := tests/submissions/wrong_early_return.cu
 
 .PHONY: all help grade test lint format bench lock clean
 all: $(STAMP)
@@ -20,7 +22,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 grade: $(STAMP) ## grade the reference solution and one broken submission on this machine
-	@$(BIN)/python -m grader.demo
+	@$(BIN)/grader grade $(SOLUTION) --out reports/solution
+	@$(BIN)/grader grade $(BROKEN) --out reports/broken || [ $$? -eq 1 ]
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest -n $${TEST_WORKERS:-auto} $(ARGS)

@@ -1,0 +1,31 @@
+"""written: every element of every output."""
+
+import numpy as np
+
+from grader import compare
+from grader.checks._subjects import CaseSubject
+from grader.records import Verdict
+
+SCOPE = "case"
+AFTER = ("runs",)
+
+
+def check(subject: CaseSubject) -> Verdict:
+    """Every element of the output is written."""
+    for name, got in subject.run.outputs.items():
+        missing = compare.unwritten(got)
+        if not missing.any():
+            continue
+        if not subject.run.launches:
+            summary = f"no kernel was launched, so {name} was never written"
+            return Verdict("fail", summary, "launch your kernel from the function that the assignment names")
+        count = int(np.count_nonzero(missing))
+        summary = (
+            f"{name} was never written"
+            if count == missing.size
+            else f"{count} of {missing.size} elements of {name} were never written: "
+            + compare.unwritten_pattern(missing, subject.assignment.tile)
+        )
+        hint = "does every row have a thread, and does that thread reach the store?"
+        return Verdict("fail", summary, hint, comparisons=compare.all_outputs(subject))
+    return Verdict("pass")
