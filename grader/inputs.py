@@ -450,8 +450,9 @@ def _rows_of(extents: Shape) -> Shape:
 def _with_logits(sizes: Sizes, random: Random, logits: Values) -> Qkv:
     """Make queries and keys with q_i k_j / sqrt(D) = c_i logits_j, where c_i is from 1 to 1.05.
 
-    The factor c_i tells queries apart. Both are multiples of a direction with random signs and unequal components, so that every component
-    counts and swapped ones show; and equally large, so that both fit into float16.
+    The factor c_i tells queries apart. Both are multiples of a direction with random signs and unequal
+    components, so that every component counts and swapped ones show; and equally large, so that both fit
+    into float16.
     """
     depth = sizes.k[-1]
     signs = np.where(random.uniform("signs", (depth,)) < 0.5, -1.0, 1.0)
