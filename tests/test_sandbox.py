@@ -1,0 +1,70 @@
+"""Children are confined: output capped, deadline kept, nothing inherited, nothing left running."""
+
+import os
+import sys
+import time
+
+from grader.sandbox import Limits, run
+
+PYTHON = sys.executable
+
+
+def test_output_beyond_the_cap_is_dropped_and_does_not_block(tmp_path):
+    command = [PYTHON, "-c", "import sys; sys.stdout.write('x' * 3_000_000); sys.stderr.write('e')"]
+    done = run(command, cwd=tmp_path, limits=Limits(output=1000))
+    assert (done.returncode, len(done.stdout), done.stderr, done.truncated) == (0, 1000, "e", True)
+
+
+def test_the_deadline_ends_the_whole_process_group(tmp_path):
+    command = ["sh", "-c", "trap '' TERM; sleep 60 & echo $! > child; wait"]
+    started = time.perf_counter()
+    done = run(command, cwd=tmp_path, limits=Limits(wall=0.5))
+    assert done.timed_out
+    assert time.perf_counter() - started < 5
+    child = int((tmp_path / "child").read_text())
+    for _ in range(50):
+        if not is_running(child):
+            break
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_end(tmp_path):
+    started = time.perf_counter()
+    done = run(["sh", "-c", "sleep 30 & exit 7"], cwd=tmp_path, limits=Limits(wall=20))
+    assert done.returncode == 7
+    assert time.perf_counter() - started < 5
+
+
+def test_the_environment_and_the_descriptors_are_our_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("MODAL_TOKEN_SECRET", "secret")
+    readable, writable = os.pipe()
+    os.set_inheritable(writable, True)
+    code = "import os; print(sorted(os.environ)); print(sorted(os.listdir('/proc/self/fd')))"
+    done = run([PYTHON, "-I", "-c", code], cwd=tmp_path, limits=Limits())
+    os.close(readable)
+    os.close(writable)
+    environment, descriptors = done.stdout.splitlines()
+    assert environment == "['HOME', 'LC_ALL', 'PATH', 'TMPDIR']"
+    assert descriptors == "['0', '1', '2', '3']"  # 3 is the listing of the folder itself
+
+
+def test_a_program_that_allocates_without_end_meets_its_limit(tmp_path):
+    code = "try:\n    x = bytearray(900_000_000)\nexcept MemoryError:\n    print('refused')"
+    done = run([PYTHON, "-c", code], cwd=tmp_path, limits=Limits(data=500_000_000))
+    assert done.stdout == "refused\n"
+
+
+def test_a_file_cannot_grow_beyond_its_limit(tmp_path):
+    code = "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nf = open('big', 'wb')\nf.write(b'x' * 5_000_000)"
+    done = run([PYTHON, "-c", code], cwd=tmp_path, limits=Limits(file_size=1_000_000))
+    assert done.returncode != 0
+    assert (tmp_path / "big").stat().st_size <= 1_000_000
