@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -243,13 +243,14 @@ def _parameter(path: Path, key: str, text: str) -> Parameter:
             problem = f"unknown dtype '{match['dtype']}'; expected one of: {', '.join(dtypes)}"
             raise ManifestError(path, key, problem)
         dims = tuple(part.strip() for part in match["dims"].split(",") if part.strip())
-        role: Role = match["role"]  # type: ignore[assignment]
-        return Parameter(name, role, match["dtype"], dims, match["nullable"] is not None)
+        role, dtype = cast(Role, match["role"]), cast(DType, match["dtype"])
+        return Parameter(name, role, dtype, dims, nullable=match["nullable"] is not None)
     if kind == "stream":
         return Parameter(name, "stream", "stream")
     match = _SCALAR.fullmatch(kind)
     if match and match["type"] in get_args(ScalarType):
-        return Parameter(name, "scalar", match["type"], value=(match["value"] or name).strip())
+        kind_ = cast(ScalarType, match["type"])
+        return Parameter(name, "scalar", kind_, value=(match["value"] or name).strip())
     raise ManifestError(path, key, f"cannot read '{kind}'; expected {_POINTER_FORM}, or {_SCALAR_FORM}")
 
 

@@ -116,7 +116,7 @@ def run(
 
 def _describe(call: Call, index: int, folder: Path) -> dict[str, Any]:
     values = scalars_of(call.entry, call.case)
-    arguments = []
+    arguments: list[dict[str, Any]] = []
     for parameter in call.entry.parameters:
         if parameter.role == "stream":
             arguments.append({"kind": "stream"})
@@ -135,11 +135,11 @@ def _describe(call: Call, index: int, folder: Path) -> dict[str, Any]:
 
 
 def _buffer(call: Call, parameter: Parameter, index: int, folder: Path) -> dict[str, Any]:
-    buffer = {"kind": "buffer", "name": parameter.name, "role": parameter.role}
+    buffer: dict[str, Any] = {"kind": "buffer", "name": parameter.name, "role": parameter.role}
     array = call.arrays.get(parameter.name)
     if parameter.role != "out" and array is None:
         return buffer | {"null": True, "bytes": 0}
-    buffer["bytes"] = _bytes_of(parameter, call.case)  # type: ignore[assignment]
+    buffer["bytes"] = _bytes_of(parameter, call.case)
     if parameter.role != "out":
         name = f"{index}.{parameter.name}.bin"
         (folder / name).write_bytes(np.ascontiguousarray(array).tobytes())

@@ -33,7 +33,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # --- the manifest, as written ---------------------------------------------------------------------
 
 
-class EntrySpec(Record):
+class EntrySpec(Record, frozen=True):
     """One `[[entries]]` table: a host function that the student writes."""
 
     name: str
@@ -42,7 +42,7 @@ class EntrySpec(Record):
     reference: str = ""  # function of reference.py; the entry's own name when empty
 
 
-class CaseSpec(Record):
+class CaseSpec(Record, frozen=True):
     """One `[[cases]]` table: one call of one entry."""
 
     name: str
@@ -56,7 +56,7 @@ class CaseSpec(Record):
     on: tuple[DeviceName, ...] = ()  # every device when empty
 
 
-class CheckSpec(Record):
+class CheckSpec(Record, frozen=True):
     """One `[[checks]]` table: a check to make, and what it is worth."""
 
     check: str
@@ -66,7 +66,7 @@ class CheckSpec(Record):
     options: dict[str, bool | int | float | str] = {}  # noqa: RUF012
 
 
-class ToleranceSpec(Record):
+class ToleranceSpec(Record, frozen=True):
     """`[tolerance]`: the derived bound of an arithmetic, or plain `atol` and `rtol` with their source."""
 
     arithmetic: str = "float32"
@@ -75,7 +75,7 @@ class ToleranceSpec(Record):
     rtol: float | None = None
 
 
-class Manifest(Record):
+class Manifest(Record, frozen=True):
     """A whole `assignment.toml`."""
 
     title: str
@@ -88,7 +88,7 @@ class Manifest(Record):
     tolerance: ToleranceSpec = ToleranceSpec()
 
 
-class HiddenManifest(Record):
+class HiddenManifest(Record, frozen=True):
     """A whole `hidden.toml`: further cases that only an instructor's run grades."""
 
     cases: tuple[CaseSpec, ...]
@@ -97,7 +97,7 @@ class HiddenManifest(Record):
 # --- the manifest, as understood -------------------------------------------------------------------
 
 
-class Parameter(Record):
+class Parameter(Record, frozen=True):
     """One argument of an entry.
 
     `dims` are expressions over the case's dims (`("N", "d")`); `value` is the expression of a scalar.
@@ -111,7 +111,7 @@ class Parameter(Record):
     value: str = ""
 
 
-class Entry(Record):
+class Entry(Record, frozen=True):
     """A host function that the student writes, with its parameters in order."""
 
     name: str
@@ -120,7 +120,7 @@ class Entry(Record):
     reference: str
 
 
-class Case(Record):
+class Case(Record, frozen=True):
     """One call of one entry, with everything resolved."""
 
     name: str
@@ -135,7 +135,7 @@ class Case(Record):
     hidden: bool = False
 
 
-class Assignment(Record):
+class Assignment(Record, frozen=True):
     """An assignment, ready to grade. `version` is a hash of everything that can change a score."""
 
     slug: str
@@ -154,7 +154,7 @@ class Assignment(Record):
 # --- between the stages ------------------------------------------------------------------------------
 
 
-class Submission(Record):
+class Submission(Record, frozen=True):
     """A student's file. `text` is decoded leniently; `data` is what was handed in, byte for byte."""
 
     path: Path
@@ -164,7 +164,7 @@ class Submission(Record):
     sha256: str
 
 
-class Resources(Record):
+class Resources(Record, frozen=True):
     """What one kernel needs, as nvcc's ptxas reports it."""
 
     kernel: str
@@ -188,7 +188,7 @@ BuildStatus = Literal[
 ]
 
 
-class CompilerMessage(Record):
+class CompilerMessage(Record, frozen=True):
     """One diagnostic of a compiler, in the student's own lines (1-based; 0: not in the student's file)."""
 
     severity: Literal["error", "warning", "note"]
@@ -197,7 +197,7 @@ class CompilerMessage(Record):
     text: str
 
 
-class Build(Record):
+class Build(Record, frozen=True):
     """The outcome of compiling a submission on one device."""
 
     status: BuildStatus
@@ -228,7 +228,7 @@ RunStatus = Literal[
 ]
 
 
-class Frame(Record):
+class Frame(Record, frozen=True):
     """A place in the student's source. `line` is 1-based; 0 when unknown."""
 
     file: str
@@ -236,7 +236,7 @@ class Frame(Record):
     function: str = ""
 
 
-class Event(Record):
+class Event(Record, frozen=True):
     """Something that the device saw while the student's code ran (an illegal access, a race ...)."""
 
     kind: str
@@ -252,7 +252,7 @@ class Event(Record):
     case: str = ""  # the case it was seen in; a hidden case's events are the instructor's to read
 
 
-class Launch(Record):
+class Launch(Record, frozen=True):
     """One kernel launch."""
 
     kernel: str
@@ -262,7 +262,7 @@ class Launch(Record):
     duration: float
 
 
-class Run(Record):
+class Run(Record, frozen=True):
     """What one case did. Never encoded: `outputs` holds arrays.
 
     `outputs` maps an output's name to its array; `repeats` holds the outputs of further calls on the same
@@ -287,7 +287,7 @@ class Run(Record):
     stderr: str = ""
 
 
-class Verdict(Record):
+class Verdict(Record, frozen=True):
     """What a check says about one subject, before points are counted."""
 
     status: Status
@@ -300,7 +300,7 @@ class Verdict(Record):
 # --- the result ------------------------------------------------------------------------------------
 
 
-class Element(Record):
+class Element(Record, frozen=True):
     """One element of an output. `bound` is the error that the tolerance allows there; `ratio` error/bound."""
 
     index: tuple[int, ...]
@@ -310,7 +310,7 @@ class Element(Record):
     ratio: float | None
 
 
-class ErrorMap(Record):
+class ErrorMap(Record, frozen=True):
     """An output seen from above: one character for each cell of `row_step` by `column_step` elements.
 
     `.` inside the bound, `1` outside, `2` outside 10 times, `3` outside 1000 times, `n` NaN or infinite,
@@ -325,7 +325,7 @@ class ErrorMap(Record):
     cells: tuple[str, ...]
 
 
-class Comparison(Record):
+class Comparison(Record, frozen=True):
     """One output against its reference."""
 
     output: str
@@ -344,7 +344,7 @@ class Comparison(Record):
     error_map: ErrorMap | None
 
 
-class Finding(Record):
+class Finding(Record, frozen=True):
     """A verdict with its points. `case` is empty for a check of the submission as a whole.
 
     `assessed` is false where this device cannot judge: such points count neither for nor against.
@@ -365,7 +365,7 @@ class Finding(Record):
     comparisons: tuple[Comparison, ...] = ()
 
 
-class Diagnosis(Record):
+class Diagnosis(Record, frozen=True):
     """A cause that explains failing cases."""
 
     cause: str
@@ -376,7 +376,7 @@ class Diagnosis(Record):
     line: int = 0
 
 
-class Score(Record):
+class Score(Record, frozen=True):
     """Points earned, points that this device could assess, and points that the assignment has."""
 
     earned: float
@@ -384,7 +384,7 @@ class Score(Record):
     total: float
 
 
-class CaseResult(Record):
+class CaseResult(Record, frozen=True):
     """A case as it was run."""
 
     name: str
@@ -404,7 +404,7 @@ class CaseResult(Record):
     stderr: str = ""
 
 
-class BuildResult(Record):
+class BuildResult(Record, frozen=True):
     """A build as it is stored."""
 
     status: BuildStatus
@@ -418,7 +418,7 @@ class BuildResult(Record):
     resources: tuple[Resources, ...]
 
 
-class DeviceInfo(Record):
+class DeviceInfo(Record, frozen=True):
     """Where the submission ran."""
 
     name: DeviceName
@@ -427,7 +427,7 @@ class DeviceInfo(Record):
     details: dict[str, str] = {}  # noqa: RUF012
 
 
-class AssignmentInfo(Record):
+class AssignmentInfo(Record, frozen=True):
     """Which assignment, in which version."""
 
     slug: str
@@ -435,7 +435,7 @@ class AssignmentInfo(Record):
     version: str
 
 
-class SubmissionInfo(Record):
+class SubmissionInfo(Record, frozen=True):
     """Which file. `source` is the student's text, for reports that show guilty lines."""
 
     name: str
@@ -444,7 +444,7 @@ class SubmissionInfo(Record):
     source: str = ""
 
 
-class Result(Record, kw_only=True):
+class Result(Record, frozen=True, kw_only=True):
     """Everything that a report needs, and everything that a regrade needs to be reproduced."""
 
     schema: Literal["flashgrade/result/v1"] = RESULT_SCHEMA

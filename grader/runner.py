@@ -122,7 +122,7 @@ def _supervise(library: ctypes.CDLL, index: int, call: dict[str, Any], workers: 
     _, status = os.waitpid(child, 0)
     for pair in streams:
         os.close(pair[0])
-    answer = {
+    answer: dict[str, Any] = {
         "returncode": os.waitstatus_to_exitcode(status),
         "timed_out": timed_out,
         "duration": time.perf_counter() - started,
