@@ -106,7 +106,7 @@ class Expected:
         if tolerance.atol is not None or tolerance.rtol is not None:
             atol, rtol = tolerance.atol or 0.0, tolerance.rtol or 0.0
             return f"The assignment allows an error of {atol:.2g} + {rtol:.2g} x |expected| in each element."
-        if not np.any(self.score_error) and not np.any(self.sum_error) and not np.any(self.reach):
+        if self.terms == 0:
             return "The values are exact, so no error is allowed."
         arithmetic = _arithmetic(tolerance)
         of_scores, of_sums = self._coefficients(arithmetic)
