@@ -324,6 +324,11 @@ def describe(name: str) -> str:
     return (_find(name).__doc__ or "").partition("\n")[0]
 
 
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """Return what holds a dtype of a manifest in NumPy: itself, but uint16 for the bits of bfloat16."""
+    return np.dtype("uint16" if dtype == "bfloat16" else dtype)
+
+
 def quantise(values: Values, dtype: str) -> NDArray[Any]:
     """Round to the dtype of a manifest, to nearest. bfloat16 becomes a uint16 array of bits."""
     if dtype == "bfloat16":

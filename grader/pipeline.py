@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from grader import __version__, checks, course, inputs
+from grader import __version__, checks, course, inputs, numerics
 from grader.checks import CaseSubject, Check, SubmissionSubject
 from grader.checks.deterministic import DEFAULT_REPEATS
 from grader.devices import Device
@@ -234,9 +234,16 @@ def _prepare(
     """Make the inputs of a case and compute what a correct kernel gives."""
     entry = course.entry_of(assignment, case)
     arrays = inputs.make(entry.parameters, case.dims, case.inputs, case.seed)
-    values = {name: inputs.as_float(entry, name, array) for name, array in arrays.items()}
+    values = {name: _as_reference_input(array) for name, array in arrays.items()}
     reference = course.reference_of(assignment, entry)
     return arrays, reference(**values, **course.scalars_of(entry, case))
+
+
+def _as_reference_input(array: np.ndarray | None) -> np.ndarray | None:
+    """Return what the student's function gets, in float64; integers, masks and null pointers as they are."""
+    if array is None or array.dtype in (np.int32, np.uint8):
+        return array
+    return numerics.as_float64(array)
 
 
 def _run(

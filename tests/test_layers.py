@@ -12,7 +12,7 @@ PACKAGE = Path(grader.__file__).parent
 # Lowest first. A module may import from its own layer's left and from the layers before it.
 LAYERS = [
     ["errors", "records"],
-    ["cpp", "resources", "cache", "numerics"],
+    ["cpp", "resources", "cache", "numerics", "patterns"],
     ["inputs"],
     ["compare", "sandbox", "submission", "course"],
     ["emulator", "compiler_messages", "trampoline", "jobs"],
