@@ -15,7 +15,9 @@ KINDS = {
 }
 _BADNESS = ".123nu"
 _WIDTH = 300.0
-_HEIGHTS = 24.0, 360.0
+_HEIGHT = 360.0
+_LARGEST = 24.0  # pixels of an element's side: a one by one output needs no poster
+_SMALLEST = 24.0  # pixels of the shorter side of a map
 _MOST_RUNS = 600
 _MOST_LINES = 48
 
@@ -74,8 +76,9 @@ def draw(error_map: ErrorMap) -> Drawing:
 
 
 def _size(error_map: ErrorMap) -> tuple[float, float]:
-    least, most = _HEIGHTS
-    return _WIDTH, min(most, max(least, _WIDTH * error_map.rows / max(error_map.columns, 1)))
+    width = max(min(_WIDTH, _LARGEST * error_map.columns), 3 * _SMALLEST)
+    height = min(width * error_map.rows / error_map.columns, _LARGEST * error_map.rows, _HEIGHT)
+    return width, max(height, _SMALLEST)
 
 
 def _rectangles(cells: list[str]) -> list[tuple[str, int, int, int, int]]:
@@ -132,10 +135,10 @@ def _borders(extent: int, tile: int) -> range:
 
 def _row_labels(error_map: ErrorMap, height: float) -> tuple[tuple[float, int], ...]:
     """Return (y, row) for the tile borders that have room for a label, the first row and the last."""
-    labels = [(0.0, 0)]
+    labels = [(4.0, 0)]
     for row in _borders(error_map.rows, error_map.tile):
         y = row * height / error_map.rows
-        if y - labels[-1][0] >= 16 and height - y >= 16:
+        if y - labels[-1][0] >= 14:
             labels.append((y, row))
     return tuple(labels)
 

@@ -52,6 +52,7 @@ def _variables(result: Result) -> dict[str, Any]:
         "cases": cases,
         "anchors": {row.case.name: f"case-{index}" for index, row in enumerate(cases, start=1)},
         "failures": [row for row in cases if any(c.outside for c in row.comparisons)],
+        "opened": found[0].finding.case if found else "",
         "example": view.shown_comparison(result),
         "chunks": source.chunks(html, notes),
         "noted": notes,
@@ -78,7 +79,7 @@ def _environment() -> Environment:
         finalize=_neutral,
     )
     for function in (
-        words.number, words.shape, words.dims, words.ratio, words.value, words.pair, words.place, words.seconds,
+        words.number, words.shape, words.dims, words.ratio, words.value, words.row, words.pair, words.place, words.seconds,
         words.size, words.clip,
     ):  # fmt: skip
         environment.filters[function.__name__] = function

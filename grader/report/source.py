@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from grader.report.view import Note
 _CONTEXT = 4  # lines shown around a line with a message
 _FOLD = 6  # a shorter run of silent lines is shown rather than folded
 _MOST_COLUMNS = 400
-_MOST_HIGHLIGHTED = 200_000  # characters; beyond, plain text does
+_MOST_HIGHLIGHTED = 100_000  # characters; beyond, plain text does
 _MOST_FOLDED = 3_000  # lines; folded parts of longer files are left out of the page
 
 
@@ -23,6 +24,12 @@ class Line:
     html: str
     notes: tuple[Note, ...]
     more_notes: int
+
+    @property
+    def kind(self) -> str:
+        """The gravest kind of its messages, "" for a line without any."""
+        kinds = {note.kind for note in self.notes}
+        return next((kind for kind in ("error", "warning", "advice") if kind in kinds), "")
 
 
 @dataclass(frozen=True)
@@ -73,24 +80,13 @@ def _opened(total: int, notes: dict[int, list[Note]]) -> set[int]:
 
 def _runs(total: int, opened: set[int]) -> Iterator[tuple[int, int, bool]]:
     """Yield (first, last, folded), every line in one run, no folded run too short to be worth a click."""
-    runs: list[list[int]] = []
-    for line in range(1, total + 1):
-        folded = line not in opened
-        if runs and runs[-1][2] == folded:
-            runs[-1][1] = line
-        else:
-            runs.append([line, line, folded])
-    short = bool(opened)
-    merged: list[list[int]] = []
-    for first, last, folded in runs:
-        if folded and short and last - first < _FOLD:
-            folded = False
-        if merged and merged[-1][2] == folded:
-            merged[-1][1] = last
-        else:
-            merged.append([first, last, folded])
-    for first, last, folded in merged:
-        yield first, last, bool(folded)
+    pieces: list[tuple[int, int, bool]] = []
+    for folded, group in itertools.groupby(range(1, total + 1), key=lambda line: line not in opened):
+        lines = list(group)
+        pieces.append((lines[0], lines[-1], folded and (len(lines) > _FOLD or not opened)))
+    for hidden, run in itertools.groupby(pieces, key=lambda piece: piece[2]):
+        same = list(run)
+        yield same[0][0], same[-1][1], hidden
 
 
 def highlighted(source: str) -> list[str]:
@@ -111,8 +107,8 @@ def _clipped(line: str) -> str:
 
 
 def _spans(source: str) -> list[str]:
-    from pygments.lexers.c_like import CudaLexer
-    from pygments.token import Comment, Keyword, Name, Number, String
+    from pygments.lexers.c_like import CudaLexer  # type: ignore[import-untyped]
+    from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]
 
     # The first that a token belongs to; CUDA's qualifiers and variables are keywords and builtins to Pygments.
     classes = (

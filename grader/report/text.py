@@ -332,7 +332,7 @@ def _values(page: _Page, comparison: Comparison, fit: int) -> Table:
         table.add_column(justify="right", no_wrap=True)
     more = "..." if comparison.shape and comparison.shape[-1] > fit else ""
     for label, values in (("yours", comparison.first_row), ("expected", comparison.first_row_expected)):
-        table.add_row(page.text(label), *(page.text(words.value(x)) for x in values[:fit]), more)
+        table.add_row(page.text(label), *map(page.text, words.row(values[:fit])), more)
     return table
 
 

@@ -31,6 +31,24 @@ _SEEN = ("compiles", "runs", "barriers", "memory", "races", "initialised")
 _COMPARED = ("written", "finite", "close", "inputs_untouched", "deterministic", "workspace")
 
 
+# What is wrong when a check fails and nothing more is known.
+_WRONG = {
+    "compiles": "The file cannot be built",
+    "runs": "The kernel does not run to its end",
+    "written": "Part of the output is never written",
+    "finite": "The output holds NaN or infinite values",
+    "close": "The output is outside the bound",
+    "inputs_untouched": "The inputs were changed",
+    "deterministic": "The output depends on the order of threads or blocks",
+    "workspace": "The kernel needs too much extra memory",
+    "memory": "Memory is used that is not the kernel's own",
+    "races": "Two threads race for one address",
+    "initialised": "Memory is read that nobody wrote",
+    "barriers": "Not all threads reach a barrier",
+    "speed": "The kernel is too slow",
+}
+
+
 # --- who may see what --------------------------------------------------------------------------------
 
 
@@ -95,10 +113,12 @@ def headline(result: Result) -> Headline:
     elif any(finding.status == "fail" for finding in result.findings):
         status, verdict = "fail", ""
     elif not score.assessed and score.total:
-        status, verdict = "skip", "Nothing could be assessed on this device; it costs you nothing."
+        status, verdict = "skip", "This device cannot run the file; that costs you nothing."
     else:
         status, verdict = "pass", "Everything that was assessed here passes."
     text = f"{words.number(score.earned)} of {words.count(score.assessed, 'point')}"
+    if score.total and not score.assessed:
+        text = "Nothing assessed"
     return Headline(status, text, verdict, unassessed)
 
 
@@ -130,6 +150,11 @@ class Problem:
     hint: str
     also: tuple[str, ...]  # the names of further cases that fail alike
     lost: float  # points, over all of them
+
+    @property
+    def title(self) -> str:
+        """The problem as a headline: its cause, or what is wrong when no cause is known."""
+        return self.cause or _WRONG.get(self.finding.check) or f"{self.finding.check} fails"
 
     @property
     def comparison(self) -> Comparison | None:

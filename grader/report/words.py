@@ -107,6 +107,14 @@ def value(x: float | None) -> str:
     return "NaN" if x is None else f"{x:.4g}"
 
 
+def row(values: Iterable[float | None]) -> list[str]:
+    """Return the elements of a row, in fixed point where that reads well: -0.0183, 0.4100."""
+    values = list(values)
+    most = max((abs(x) for x in values if x is not None), default=0.0)
+    fixed = 0.01 <= most < 1000
+    return ["NaN" if x is None else f"{x:.4f}" if fixed else f"{x:.4g}" for x in values]
+
+
 def pair(element: Element) -> tuple[str, str]:
     """Return what was got and what was expected, with as many digits as it takes to tell them apart."""
     got, expected = element.got, element.expected
