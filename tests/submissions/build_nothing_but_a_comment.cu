@@ -1,0 +1,1 @@
+// expect: build missing_function; says "flash_attn_forward_cuda"; Handed in before it was begun.
