@@ -1,0 +1,1 @@
+"""Benchmarks of the grader itself: `make bench`. Figures and ratios, never a pass or a fail."""
