@@ -183,9 +183,9 @@ def _explained(path: Path, raw: Any, kind: type, error: msgspec.ValidationError)
     """Turn msgspec's "... - at `$.cases[3].dims`" into our own words, with the name of the table."""
     problem, _, at = str(error).partition(" - at `$")
     key = at.rstrip("`").lstrip(".").removeprefix("key in ")
-    if match := re.fullmatch(r"\.?(\w+)\[(\d+)\](.*)", key):
+    if match := re.fullmatch(r"(\w+)\[(\d+)\](.*)", key):
         name = raw[match[1]][int(match[2])].get("name") if isinstance(raw.get(match[1]), list) else None
-        key += f" ({name!r})" if isinstance(name, str) else ""
+        key = f"{match[1]}[{match[2]}]" + (f" ({name!r})" if isinstance(name, str) else "") + match[3]
     if match := re.fullmatch(r"Object contains unknown field `(.+)`", problem):
         known = ", ".join(_fields_at(kind, at.rstrip("`")))
         return ManifestError(path, key or match[1], f"unknown key '{match[1]}'; expected one of: {known}")

@@ -18,6 +18,7 @@ job.json::
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -45,7 +46,7 @@ SCALARS = {
 class Stats(ctypes.Structure):
     """Mirrors `struct grader_rt_stats`."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("size", ctypes.c_int64),
         ("launches", ctypes.c_int64),
         ("peak_bytes", ctypes.c_int64),
@@ -165,10 +166,8 @@ def _drain(child: int, descriptors: list[int], deadline: float) -> tuple[list[by
             deadline = time.perf_counter() + 1.0
         elif remaining <= 0:
             break
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
     os.close(ended)
     return [bytes(texts[descriptor]) for descriptor in descriptors], timed_out
 

@@ -10,8 +10,9 @@ from grader.records import Finding, Score
 def score(findings: Iterable[Finding]) -> Score:
     """Add up the points.
 
-    `total` is what the assignment is worth, `assessed` what this run could judge, `earned` what was earned of
-    it. A finding that was not assessed (another device is needed, or the grader failed) counts only in `total`.
+    `total` is what the assignment is worth, `assessed` what this run could judge, `earned` what was earned
+    of it. A finding that was not assessed (another device is needed, or the grader failed) counts only in
+    `total`.
     """
     earned = assessed = total = 0.0
     for finding in findings:

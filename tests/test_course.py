@@ -94,7 +94,11 @@ def test_the_version_changes_with_the_manifest_and_with_the_reference(tmp_path):
             'name = "small"\nentry = "back"',
             "unknown entry 'back'; expected one of: forward",
         ),
-        ('name = "small"', 'name = "small"\non = ["tpu"]', "on[0]: invalid enum value 'tpu'"),
+        (
+            'name = "small"',
+            'name = "small"\non = ["tpu"]',
+            "cases[0] ('small').on[0]: invalid enum value 'tpu'",
+        ),
         ("[[checks]]", "[[checks]", "not valid TOML"),
         ("[[checks]]\n", '[[checks]]\ncheck = "close"\n[[checks]]\n', "the name 'close' is used twice"),
     ],

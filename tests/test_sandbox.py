@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 from grader.sandbox import Limits, run
 
@@ -31,8 +32,8 @@ def test_the_deadline_ends_the_whole_process_group(tmp_path):
 
 def is_running(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        return stat.rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
@@ -64,7 +65,8 @@ def test_a_program_that_allocates_without_end_meets_its_limit(tmp_path):
 
 
 def test_a_file_cannot_grow_beyond_its_limit(tmp_path):
-    code = "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nf = open('big', 'wb')\nf.write(b'x' * 5_000_000)"
+    ignore = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+    code = f"{ignore}; open('big', 'wb').write(b'x' * 5_000_000)"
     done = run([PYTHON, "-c", code], cwd=tmp_path, limits=Limits(file_size=1_000_000))
     assert done.returncode != 0
     assert (tmp_path / "big").stat().st_size <= 1_000_000

@@ -9,7 +9,7 @@ from grader.records import Verdict
 SCOPE = "submission"
 AFTER = ("compiles",)
 DEFAULT_REPEATS = 3
-"""Calls of each examined case. The CPU device runs them with threads and blocks ascending, descending, mixed."""
+"""Calls of each examined case; the CPU device runs threads and blocks ascending, descending, then mixed."""
 
 
 def check(subject: SubmissionSubject) -> Verdict:

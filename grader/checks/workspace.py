@@ -22,14 +22,14 @@ def check(subject: SubmissionSubject) -> Verdict:
         if run.peak_bytes > allowed:
             return Verdict(
                 "fail",
-                f"your function took {_bytes(run.peak_bytes)} of device memory beside its arguments at {shown};"
-                f" {_bytes(allowed)} are allowed there{_scores(run.peak_bytes, dims)}",
-                "keep scores in registers and shared memory, one tile at a time: that is what FlashAttention saves",
+                f"your function took {_bytes(run.peak_bytes)} of device memory beside its arguments at"
+                f" {shown}; {_bytes(allowed)} are allowed there{_scores(run.peak_bytes, dims)}",
+                "keep scores in registers and shared memory, one tile at a time: that is FlashAttention",
             )
         if run.leaked_bytes > 0:
             return Verdict(
                 "fail",
-                f"{_bytes(run.leaked_bytes)} of device memory were still allocated when your function returned",
+                f"{_bytes(run.leaked_bytes)} of device memory were still held when your function returned",
                 "every cudaMalloc needs its cudaFree",
             )
     return Verdict("pass", f"at most {_bytes(peak)}" if peak else "none taken")

@@ -16,7 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from grader import __version__, cache as store, compiler_messages, emulator, jobs, sandbox, trampoline
+from grader import __version__, compiler_messages, emulator, jobs, sandbox, trampoline
+from grader import cache as store
 from grader.emulator import rewrite, symbols
 from grader.errors import GraderError
 from grader.records import Build, DeviceInfo, DeviceName, Entry, Frame, Run, Submission
