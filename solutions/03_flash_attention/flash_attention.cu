@@ -22,7 +22,7 @@
 constexpr int BR = 32;      // rows of Q in a block's tile
 constexpr int BC = 32;      // keys in a tile of K and V
 constexpr int D_MAX = 128;  // the largest head dimension d
-constexpr int LANES = 4;    // threads that share a row; a row's threads lie in the same warp
+constexpr int LANES = 16;   // threads that share a row
 constexpr int THREADS = LANES * BR;
 constexpr int KEYS = BC / LANES;        // scores that a thread computes in each tile
 constexpr int COLUMNS = D_MAX / LANES;  // columns of O that a thread accumulates, at most
@@ -70,8 +70,8 @@ void attention_forward_cpu(const float* Q,  // (N, d)
     }
 }
 
-// Copy 32 rows of a matrix into shared memory, all threads of the block together. Each warp takes every
-// fourth row, and its 32 lanes neighbouring columns, so that global memory is read in whole lines.
+// Copy 32 rows of a matrix into shared memory, all threads of the block together. A warp takes a row at a
+// time, and its 32 threads neighbouring columns, so that global memory is read in whole lines.
 __device__ void load_tile(float tile[][STRIDE],  // (32, d) in shared memory
                           const float* source,   // (N, d) in global memory
                           int first_row, int N, int d)
@@ -89,15 +89,15 @@ __device__ void load_tile(float tile[][STRIDE],  // (32, d) in shared memory
     }
 }
 
-// A block is LANES x BR threads. Thread (x, y) works on row y of the block's tile; it computes the scores of
-// keys x, x + 4, x + 8 ... of each tile, and columns x, x + 4, x + 8 ... of the row of O.
+// A block is LANES x BR threads. Thread (x, y) works on row y of the block's tile: it computes the scores of
+// keys x, x + LANES ... of each tile, and columns x, x + LANES, x + 2 * LANES ... of the row of O.
 __global__ void flash_attn_forward_kernel(const float* Q,  // (N, d)
                                           const float* K,  // (N, d)
                                           const float* V,  // (N, d)
                                           float* O,        // (N, d)
                                           int N, int d, float scale)
 {
-    // 37 KB of the 48 KB that a block may have: K_j and V_j take turns in one array.
+    // 40 KB of the 48 KB that a block may have: K_j and V_j take turns in one array.
     __shared__ float Q_i[BR][STRIDE];       // (BR, d)
     __shared__ float KV_j[BC][STRIDE];      // (BC, d): K_j, and later V_j
     __shared__ float P_ij[BR][BC + LANES];  // (BR, BC), and a pad against bank conflicts
@@ -122,7 +122,7 @@ __global__ void flash_attn_forward_kernel(const float* Q,  // (N, d)
         // Why: a row of Q_i and of K_j was loaded by other threads than those that read it now.
         __syncthreads();
 
-        float S_ij[KEYS];  // scores of this row with keys x, x + LANES, x + 2 * LANES ...
+        float S_ij[KEYS];  // scores of this row with keys x, x + LANES ...
         for (int j = 0; j < KEYS; ++j) S_ij[j] = 0.0f;
         // TODO(2): compute this thread's dot products (about 5 lines)
         // S_ij[j] is the dot product of row y of Q_i and row x + j * LANES of KV_j.

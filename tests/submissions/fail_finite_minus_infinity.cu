@@ -1,4 +1,4 @@
-// expect: fail finite; score 85..99; -1e4 for minus infinity, in m and in the mask: scores of -20000 are lower.
+// expect: fail close; score 85..99; -1e4 for minus infinity, in m and in the mask: scores of -20000 are lower.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <math.h>
