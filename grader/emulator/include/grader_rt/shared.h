@@ -1,0 +1,72 @@
+// __shared__ variables: places in an arena that belongs to the block.
+#pragma once
+
+#include "core.h"
+
+namespace grader_rt __attribute__((visibility("hidden"))) {
+
+template <class T, std::size_t... Extents>
+struct ArrayOf {
+    using type = T;
+};
+template <class T, std::size_t First, std::size_t... Rest>
+struct ArrayOf<T, First, Rest...> {
+    using type = typename ArrayOf<T, Rest...>::type[First];
+};
+// array_t<float, 32, 64> is float[32][64]; array_t<float> is float.
+template <class T, std::size_t... Extents>
+using array_t = typename ArrayOf<T, Extents...>::type;
+
+// One declaration. Its place is chosen when a launch first comes to it.
+struct SharedSite {
+    std::uint64_t launch;
+    std::size_t offset;
+};
+
+GRADER_COLD void place_shared(SharedSite& site, const char* name, int line, std::size_t size, std::size_t align);
+
+template <int Unique, class T>
+struct SharedOf {
+    static inline SharedSite site{};
+};
+
+template <int Unique, class T>
+GRADER_INLINE T* shared_variable(const char* name, int line) {
+    SharedSite& site = SharedOf<Unique, T>::site;
+    if (__builtin_expect(__atomic_load_n(&site.launch, __ATOMIC_ACQUIRE) != launch_id, 0))
+        place_shared(site, name, line, sizeof(T), alignof(T));
+    return reinterpret_cast<T*>(shared_arena + site.offset);
+}
+
+// `extern __shared__ T name[]` at file scope: converts to the pointer that the running block has.
+template <class T>
+struct DynamicShared {
+    operator T*() const { return reinterpret_cast<T*>(dynamic_shared); }
+    template <class I, class = std::enable_if_t<std::is_integral<I>::value || std::is_enum<I>::value>>
+    T& operator[](I index) const {
+        return reinterpret_cast<T*>(dynamic_shared)[index];
+    }
+    T& operator*() const { return *reinterpret_cast<T*>(dynamic_shared); }
+    template <class I, class = std::enable_if_t<std::is_integral<I>::value>>
+    T* operator+(I offset) const {
+        return reinterpret_cast<T*>(dynamic_shared) + offset;
+    }
+};
+
+// For casts, which do not look at conversion operators twice: reinterpret_cast<float*>(name).
+template <class T>
+GRADER_INLINE T* dynamic_pointer() {
+    return reinterpret_cast<T*>(dynamic_shared);
+}
+
+}  // namespace grader_rt
+
+#define GRADER_SHARED_VARIABLE(unique, line, name, ...) \
+    auto& name = *::grader_rt::shared_variable<unique, __VA_ARGS__>(#name, line)
+#define GRADER_SHARED_DYNAMIC(line, name, ...) \
+    __VA_ARGS__* const name = ::grader_rt::dynamic_pointer<__VA_ARGS__>()
+#define GRADER_SHARED_DYNAMIC_FILE(line, name, ...) \
+    static constexpr ::grader_rt::DynamicShared<__VA_ARGS__> name {}
+#define GRADER_SHARED_STATIC static
+#define GRADER_SHARED_FALLBACK \
+    namespace grader_rt { static const bool grader_fallback = (one_worker = true); }

@@ -1,0 +1,11 @@
+// CUDA on the CPU: the runtime, in one translation unit (one compilation, and everything can be inlined).
+
+#include "cuda_runtime.h"
+
+#include "state.inc"
+#include "events.inc"
+#include "memory.inc"
+#include "scheduler.inc"
+#include "launch.inc"
+#include "faults.inc"
+#include "api.inc"
