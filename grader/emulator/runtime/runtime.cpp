@@ -9,3 +9,4 @@
 #include "launch.inc"
 #include "faults.inc"
 #include "api.inc"
+#include "cublas.inc"

@@ -13,7 +13,7 @@
 
 #include "vector_types.h"
 
-#define GRADER_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
+#define GRADER_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) __thread
 
 namespace grader_rt __attribute__((visibility("hidden"))) {
 
@@ -75,10 +75,12 @@ extern GRADER_THREAD_LOCAL char* dynamic_shared;
 }  // namespace grader_rt
 
 // Real variables and no macros: students write `dim3 blockDim(16, 16)`.
+#pragma GCC visibility push(hidden)
 extern GRADER_THREAD_LOCAL grader_rt::Index threadIdx;
 extern GRADER_THREAD_LOCAL grader_rt::Index blockIdx;
 extern GRADER_THREAD_LOCAL grader_rt::Extent blockDim;
 extern GRADER_THREAD_LOCAL grader_rt::Extent gridDim;
+#pragma GCC visibility pop
 static constexpr int warpSize = 32;
 
 namespace grader_rt {

@@ -19,9 +19,9 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
-// Only a declaration that the rewriter could not parse still says __shared__ (GRADER_SHARED_FALLBACK then
-// asks for one worker, because a static is one for the whole process).
-#define __shared__ static
+// Only a declaration that the rewriter could not parse still says __shared__. An OS thread runs one block at a
+// time and a block never changes its OS thread, so this is right; it only lacks red zones and the limits.
+#define __shared__ static thread_local
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __cluster_dims__(...)

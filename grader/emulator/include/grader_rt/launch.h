@@ -7,8 +7,6 @@ struct CUstream_st;
 
 namespace grader_rt __attribute__((visibility("hidden"))) {
 
-extern bool one_worker;
-
 struct Config {
     dim3 grid, block;
     std::size_t shared;
@@ -81,7 +79,7 @@ inline FunctionLauncher<Parameters...> launch(const char* name, int line, void (
 }
 
 template <class Lambda>
-inline LambdaLauncher<Lambda> launch_with(const char* name, int line, Config config, Lambda kernel) {
+inline LambdaLauncher<Lambda> launch_with(const char* name, int line, Lambda kernel, Config config) {
     return {name, line, config, kernel};
 }
 

@@ -38,22 +38,12 @@ GRADER_INLINE T* shared_variable(const char* name, int line) {
     return reinterpret_cast<T*>(shared_arena + site.offset);
 }
 
-// `extern __shared__ T name[]` at file scope: converts to the pointer that the running block has.
-template <class T>
-struct DynamicShared {
-    operator T*() const { return reinterpret_cast<T*>(dynamic_shared); }
-    template <class I, class = std::enable_if_t<std::is_integral<I>::value || std::is_enum<I>::value>>
-    T& operator[](I index) const {
-        return reinterpret_cast<T*>(dynamic_shared)[index];
-    }
-    T& operator*() const { return *reinterpret_cast<T*>(dynamic_shared); }
-    template <class I, class = std::enable_if_t<std::is_integral<I>::value>>
-    T* operator+(I offset) const {
-        return reinterpret_cast<T*>(dynamic_shared) + offset;
-    }
+// `extern __shared__ T name[]` at file scope is a pointer of each OS thread, set when it enters a launch.
+void on_launch(void (*set)());
+struct DynamicAtFileScope {
+    explicit DynamicAtFileScope(void (*set)()) { on_launch(set); }
 };
 
-// For casts, which do not look at conversion operators twice: reinterpret_cast<float*>(name).
 template <class T>
 GRADER_INLINE T* dynamic_pointer() {
     return reinterpret_cast<T*>(dynamic_shared);
@@ -65,8 +55,10 @@ GRADER_INLINE T* dynamic_pointer() {
     auto& name = *::grader_rt::shared_variable<unique, __VA_ARGS__>(#name, line)
 #define GRADER_SHARED_DYNAMIC(line, name, ...) \
     __VA_ARGS__* const name = ::grader_rt::dynamic_pointer<__VA_ARGS__>()
-#define GRADER_SHARED_DYNAMIC_FILE(line, name, ...) \
-    static constexpr ::grader_rt::DynamicShared<__VA_ARGS__> name {}
-#define GRADER_SHARED_STATIC static
-#define GRADER_SHARED_FALLBACK \
-    namespace grader_rt { static const bool grader_fallback = (one_worker = true); }
+#define GRADER_SHARED_DYNAMIC_FILE(line, name, ...)                           \
+    static GRADER_THREAD_LOCAL __VA_ARGS__* name;                             \
+    static const ::grader_rt::DynamicAtFileScope name##_grader_registration { \
+        [] { name = ::grader_rt::dynamic_pointer<__VA_ARGS__>(); }            \
+    }
+#define GRADER_SHARED_STATIC(unique, line, name, ...) static thread_local __VA_ARGS__ name
+#define GRADER_SHARED_FALLBACK
