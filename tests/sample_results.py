@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -90,7 +91,7 @@ int main() {
 GUILTY = 16  # the early return
 TILE = 32
 _BOUND = (
-    "For each element: 2 (kappa) x 2^-24 x (the sum of |p| |v| over the keys, times the roundings on its way). "
+    "For each element: 2 (kappa) x 2^-24 x (the sum of |p| |v| over the keys, times their roundings). "
     "Here 8.1e-07 to 2.2e-06, median 1.4e-06."
 )
 _TITLES = {
@@ -317,7 +318,7 @@ def ragged_tail() -> Result:
         if N % TILE and N > 1:
             wrong = in_last_tile(N)
             first = N // TILE * TILE
-            rows = f"rows {first} to {N - 1}" if N - 1 > first else f"row {first}"
+            rows = f"rows {first} to {N - 1}" if first < N - 1 else f"row {first}"
             pattern = f"All of them are in {rows}, the last, partial tile of 32."
             failing.append(name)
         elif name == "equal scores":
@@ -471,7 +472,10 @@ def grader_error() -> Result:
     return result(findings, cases, build=build, needs_instructor=True)
 
 
-HOSTILE = "</style></pre><script>alert(1)</script>{{ 7*7 }}{% raw %}\x1b[31mred\x1b]0;title\x07\u202eevil\u2066\x00\u200b<img src=x onerror=alert(2)>\"'`\r"
+HOSTILE = (
+    "</style></pre><script>alert(1)</script>{{ 7*7 }}{% raw %}\x1b[31mred\x1b]0;title\x07\u202eevil\u2066"
+    "\x00\u200b<img src=x onerror=alert(2)>\"'`\r"
+)
 
 
 def hostile() -> Result:
@@ -650,7 +654,7 @@ def empty() -> Result:
 
 
 SAMPLES: dict[str, Callable[[], Result]] = {
-    function.__name__: function
+    function.__name__: cache(function)  # records are frozen: one of each is enough
     for function in (
         all_pass,
         ragged_tail,

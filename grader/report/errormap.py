@@ -144,7 +144,7 @@ def _row_labels(error_map: ErrorMap, height: float) -> tuple[tuple[float, int], 
 
 
 def _words(error_map: ErrorMap, layers: tuple[Layer, ...]) -> str:
-    """Return what the picture shows, for someone who cannot see it: each kind with its extreme rows and columns."""
+    """Return what the picture shows, for someone who cannot see it: the rows and columns of each kind."""
     parts = []
     for layer in layers:
         rows = [r for r, line in enumerate(error_map.cells) if layer.kind in line]

@@ -79,7 +79,8 @@ def _environment() -> Environment:
         finalize=_neutral,
     )
     for function in (
-        words.number, words.shape, words.dims, words.ratio, words.value, words.row, words.pair, words.place, words.seconds,
+        words.number, words.shape, words.dims, words.ratio, words.value, words.row, words.pair, words.place,
+        words.seconds,
         words.size, words.clip,
     ):  # fmt: skip
         environment.filters[function.__name__] = function

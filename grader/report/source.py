@@ -110,7 +110,7 @@ def _spans(source: str) -> list[str]:
     from pygments.lexers.c_like import CudaLexer  # type: ignore[import-untyped]
     from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]
 
-    # The first that a token belongs to; CUDA's qualifiers and variables are keywords and builtins to Pygments.
+    # The first that a token belongs to counts. To Pygments, CUDA's variables are builtins.
     classes = (
         (Comment.Preproc, "p"),
         (Comment.PreprocFile, "s"),

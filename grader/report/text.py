@@ -103,7 +103,7 @@ class _Page:
             self.show(grid, indent)
 
 
-# --- the verdict -----------------------------------------------------------------------------------------
+# --- the verdict --------------------------------------------------------------------------------------
 
 
 def _score(page: _Page, result: Result) -> None:
@@ -145,7 +145,7 @@ def _not_run(page: _Page, result: Result) -> None:
     page.labelled("Hint", result.build.hint, 0)
 
 
-# --- problems --------------------------------------------------------------------------------------------
+# --- problems -----------------------------------------------------------------------------------------
 
 
 def _then(page: _Page, result: Result, rest: tuple[view.Problem, ...], *, verbose: bool) -> None:
@@ -232,7 +232,7 @@ def _case(case: CaseResult) -> str:
     return f'{words.dims(case.dims)} "{words.one_line(case.name)}"{hidden}'.strip()
 
 
-# --- tables ------------------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------------
 
 
 def _checks(page: _Page, result: Result) -> None:
@@ -282,7 +282,7 @@ def _cases(page: _Page, result: Result, *, verbose: bool) -> None:
 
 
 def _folded(page: _Page, status: Status, rows: list[view.CaseRow]) -> Table:
-    """Return one line for many cases: "PASS  13 cases", "SKIP  13 cases: because the file does not compile"."""
+    """Return one line for many cases: "PASS  13 cases", or "SKIP  13 cases: " and why."""
     grid = page.grid()
     why = rows[0].finding.summary if status == "skip" and rows[0].finding else ""
     which = words.count(len(rows), "case")
@@ -336,7 +336,7 @@ def _values(page: _Page, comparison: Comparison, fit: int) -> Table:
     return table
 
 
-# --- the rest ------------------------------------------------------------------------------------------------
+# --- the rest -----------------------------------------------------------------------------------------
 
 
 def _printed(page: _Page, result: Result, *, verbose: bool) -> None:

@@ -133,7 +133,7 @@ def not_assessed(result: Result) -> tuple[NotAssessed, ...]:
     return tuple(NotAssessed(check, amount, why) for (check, why), amount in points.items())
 
 
-# --- groups of failures, and the one to mend first -----------------------------------------------------
+# --- groups of failures, and the one to mend first ----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _problem(result: Result, group: list[Finding]) -> Problem:
 
 
 def _unclear(finding: Finding, case: CaseResult | None) -> tuple[bool, bool, float]:
-    """Order findings by how well they teach: visible ones first, then partly right outputs, then small ones."""
+    """Order findings by how well they teach: visible ones, then partly right outputs, then small ones."""
     if case is None:
         return False, False, 0.0
     all_wrong = any(c.outside == c.elements for c in finding.comparisons)
@@ -226,7 +226,7 @@ def _unclear(finding: Finding, case: CaseResult | None) -> tuple[bool, bool, flo
 
 
 def _event_of(finding: Finding, events: tuple[Event, ...]) -> Event | None:
-    """Return the error event that belongs to a failing finding: same case, and same line where both know one."""
+    """Return the error event that belongs to a failing finding: same case, same line where both have one."""
     if finding.check not in _SEEN:
         return None
     errors = [event for event in events if event.severity == "error"]
@@ -255,7 +255,7 @@ def first_error_line(build: BuildResult) -> int:
     return next((m.line for m in build.messages if m.severity == "error" and m.line), 0)
 
 
-# --- tables ----------------------------------------------------------------------------------------------
+# --- tables -------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -273,7 +273,7 @@ class CheckRow:
 
     @property
     def cases(self) -> str:
-        """How many cases pass, of those that were looked at: "13 of 21"; empty for the submission as a whole."""
+        """How many of its cases pass: "13 of 21"; empty for a check of the submission as a whole."""
         total = sum(self.counts.values())
         return f"{self.counts['pass']} of {total}" if total else ""
 
@@ -360,7 +360,7 @@ def shown_comparison(result: Result) -> tuple[CaseRow, Comparison] | None:
     return (best, best.comparisons[0]) if best else None
 
 
-# --- notes in the source ---------------------------------------------------------------------------------
+# --- notes in the source ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

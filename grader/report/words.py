@@ -92,7 +92,7 @@ def dims(sizes: dict[str, int]) -> str:
 def ratio(used: float | None) -> str:
     """Return how much of the bound an error used: "0.31 of the bound", "91\u00d7 the bound"."""
     if used is None:
-        return "not a number"
+        return "not finite"
     if used <= 1:
         return f"{used:.2f} of the bound"
     return f"{used:.2g}\u00d7 the bound" if used < 10 else f"{_thousands(used)}\u00d7 the bound"
