@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SOLUTION := solutions/03_flash_attention/flash_attention.cu
-BROKEN := tests/submissions/wrong_early_return.cu
+BROKEN := tests/submissions/fail_returns_before_the_load.cu
 
 .PHONY: all help grade test lint format bench lock clean
 all: $(STAMP)

@@ -152,7 +152,7 @@ def _case_findings(gates: Sequence[Check], subject: CaseSubject) -> Iterator[Fin
             verdict = Verdict("skip", f"pointless while '{stopped.name}' does not pass")
             yield _case_finding(gate, subject.case, verdict, 0.0, because=stopped.name)
             continue
-        verdict = gate.judge(subject)
+        verdict = _with_cause(gate.judge(subject), subject.run)
         decides = verdict.status != "pass" or gate is gates[-1]
         yield _case_finding(
             gate,
@@ -163,6 +163,14 @@ def _case_findings(gates: Sequence[Check], subject: CaseSubject) -> Iterator[Fin
         )
         if verdict.status != "pass":
             stopped = gate
+
+
+def _with_cause(verdict: Verdict, run: Run) -> Verdict:
+    """Let what the device saw explain a failure: a fact with a line outranks a general hint."""
+    seen = next((event for event in run.events if event.severity == "warning" and event.where), None)
+    if verdict.status != "fail" or verdict.line or seen is None or seen.where is None:
+        return verdict
+    return msgspec.structs.replace(verdict, hint=seen.message, line=seen.where.line)
 
 
 def _case_finding(

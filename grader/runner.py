@@ -183,7 +183,7 @@ def _make_call(library: ctypes.CDLL, index: int, call: dict[str, Any], workers: 
         values = [_value(argument) for argument in call["arguments"]]
         pointers = (ctypes.c_void_p * len(values))(
             *(
-                buffer if argument["kind"] == "buffer" else ctypes.addressof(value)
+                ctypes.addressof(value) if argument["kind"] == "scalar" else buffer
                 for argument, buffer, value in zip(call["arguments"], buffers, values, strict=True)
             )
         )
@@ -215,7 +215,7 @@ def _buffer(library: ctypes.CDLL, argument: dict[str, Any]) -> int | None:
 def _value(argument: dict[str, Any]) -> Any:
     if argument["kind"] == "scalar":
         return SCALARS[argument["type"]](argument["value"])
-    return ctypes.c_void_p(None)
+    return None
 
 
 def _answer(library: ctypes.CDLL, code: int) -> dict[str, Any]:

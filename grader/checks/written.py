@@ -26,6 +26,6 @@ def check(subject: CaseSubject) -> Verdict:
             else f"{count} of {missing.size} elements of {name} were never written: "
             + compare.unwritten_pattern(missing, subject.assignment.tile)
         )
-        hint = "does every row have a thread, and does that thread reach the store?"
+        hint = "does every row have a thread that reaches the store? Is it read before it is written?"
         return Verdict("fail", summary, hint, comparisons=compare.all_outputs(subject))
     return Verdict("pass")

@@ -189,7 +189,7 @@ class CpuDevice:
 
 def _runtime_inputs() -> list[Path]:
     here = emulator.INCLUDE.parent
-    return sorted(path for path in here.rglob("*") if path.suffix in (".h", ".cpp", ".S", ".inc"))
+    return sorted(path for path in here.rglob("*") if path.suffix in (".h", ".cpp", ".inc"))
 
 
 def _needs_gpu(unsupported: Sequence[rewrite.Unsupported]) -> Build:
