@@ -24,7 +24,8 @@ MAX_MESSAGES = 40  # a missing brace can cause hundreds, and nobody reads the fo
 
 _GNU = re.compile(
     r"^(?P<file>[^\s:(][^:(]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s+"
-    r"(?P<severity>fatal error|internal compiler error|error|warning|note|sorry, unimplemented):\s+(?P<text>.*)$"
+    r"(?P<severity>fatal error|internal compiler error|error|warning|note|sorry, unimplemented):\s+"
+    r"(?P<text>.*)$"
 )
 _EDG = re.compile(
     r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): "
@@ -40,12 +41,14 @@ _INCLUDED = re.compile(r"^(?:In file included from| +from) (?P<file>[^\s:(][^:(]
 _EDG_CONTEXT = re.compile(
     r'^ +(?:detected during|instantiation of).*? at line (?P<line>\d+)(?: of "?(?P<file>[^"]+))?'
 )
+_LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^;]*?>)?\s*<<<[^;]*?>>>\s*(?=\()")
 _UNDEFINED = re.compile(
     r"undefined (?:reference to|symbol:) *[`'\"]?(?P<symbol>(?:[^'\"`\n]|\([^)]*\))+)", re.MULTILINE
 )
 _TWICE = re.compile(r"multiple definition of [`'\"](?P<symbol>[^'\"`\n]+)")
 _TOO_MUCH_SHARED = re.compile(
-    r"Entry function '(?P<symbol>\w+)' uses too much shared data \((?P<used>0x[0-9a-f]+) bytes, (?P<most>0x[0-9a-f]+)"
+    r"Entry function '(?P<symbol>\w+)' uses too much shared data "
+    r"\((?P<used>0x[0-9a-f]+) bytes, (?P<most>0x[0-9a-f]+)"
 )
 
 
@@ -78,7 +81,8 @@ def read(log: str, family: str, entries: Sequence[Entry], student_text: str, sou
 
     `family` is "g++", "clang++" or "nvcc" (their formats are told apart line by line, since nvcc prints its
     host compiler's lines too). `student_text` is the original text, `source_name` the name that it was
-    compiled under; every message speaks of that file and quotes it.
+    compiled under; every message speaks of that file and quotes it. After a compilation that succeeded only
+    `messages` (its warnings) and `log` mean anything.
     """
     reader = _Reader(log, entries, student_text, source_name)
     messages = reader.messages()
@@ -152,17 +156,16 @@ class _Reader:
         """Return a diagnostic's text with nothing of the grader's in it."""
         text = re.sub(r" \[-fpermissive\]| \(near match\)", "", found.text)
         text = text.replace("grader_student_main", "main")
-        if re.search(r"grader_|launcher", text, re.IGNORECASE):
+        reserved = re.search(r"grader_", text, re.IGNORECASE)
+        if reserved or re.search(r"^no match|too (?:few|many) arguments|no viable", text):
             text = self._launch_trouble(line) or _without_reserved(text)
         return text
 
     def _launch_trouble(self, line: int) -> str:
         """Say what is wrong with the arguments of the launch at a line; empty if there is no launch."""
         start = sum(len(text) + 1 for text in self.masked.split("\n")[: line - 1])
-        match = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^;]*?>)?\s*<<<[^;]*?>>>\s*(?=\()").search(
-            self.masked, start
-        )
-        if match is None or self.masked.count("\n", start, match.start()) > 3:
+        match = _LAUNCH.search(self.masked, start)
+        if match is None or self.masked.count("\n", start, match.start()) > 0:
             return ""
         kernel = next((f for f in self.functions if f.name == match[1] and f.is_kernel), None)
         if kernel is None:
@@ -183,9 +186,9 @@ class _Reader:
         for line in self.raw.splitlines():
             if re.search(r"undefined reference|undefined symbol|multiple definition|ptxas error", line):
                 said = re.sub(r"^.*?(?=undefined|multiple|ptxas)", "", line)
-                if not re.search(r"grader_", said):
+                if "grader_" not in said and said.strip() not in written:
                     written.append(said.strip())
-        return "\n".join(dict.fromkeys(written)) + ("\n" if written else "")
+        return "\n".join(written) + ("\n" if written else "")
 
 
 _PLAIN_QUOTES = {ord("‘"): "'", ord("’"): "'", ord("“"): '"', ord("”"): '"'}
@@ -261,8 +264,8 @@ def _count(number: int, noun: str) -> str:
 _Meaning = tuple[BuildStatus, str, str]
 
 _BRACE_ERROR = re.compile(
-    r"expected '}'|expected a \"}\"|function[- ]definition is not allowed|linkage specification is not allowed"
-    r"|expected unqualified-id before string constant"
+    r"expected '}'|expected a \"}\"|function[- ]definition is not allowed"
+    r"|linkage specification is not allowed|expected unqualified-id before string constant"
 )
 
 
@@ -296,7 +299,7 @@ def _limit(reader: _Reader) -> _Meaning | None:
     used, most = int(match["used"], 16), int(match["most"], 16)
     return (
         "limit",
-        f"{name} declares {used} bytes of __shared__ memory; CUDA allows {most} bytes of static shared memory",
+        f"{name} declares {used} bytes of static __shared__ memory; CUDA allows {most}",
         "use smaller tiles, or `extern __shared__` with cudaFuncSetAttribute for more than 48 KB",
     )
 
@@ -310,10 +313,10 @@ def _unclosed(reader: _Reader, errors: list[_Diagnostic]) -> _Meaning | None:
     if opened is None or (first and first < opened):
         return None
     function = next((f for f in reader.functions if f.line == opened), None)
-    where = f"`{function.name}`, which starts at line {opened}," if function else f"the `{{` at line {opened}"
+    where = f"`{function.name}`, which starts at line {opened}," if function else f"the `{{` of line {opened}"
     return (
         "compile_error",
-        f"line {opened}: {where} is never closed: a `}}` is missing",
+        f"{where} is never closed: a `}}` is missing",
         "count the braces in it; an editor that indents the file shows where it goes wrong",
     )
 
@@ -334,17 +337,17 @@ def _unclosed_brace(text: str) -> int | None:
             if not stack:
                 return None
             stack.pop()
-        elif stack and not _is_namespace(source, lines, stack[-1]):
-            return stack[0] if len(stack) == 1 else _first_function(source, lines, stack)
+        elif stack and not _is_namespace(source, stack[-1]):
+            return stack[0] if len(stack) == 1 else _first_function(source, stack)
     return stack[0] if stack else None
 
 
-def _is_namespace(source: str, lines: cpp.Lines, line: int) -> bool:
+def _is_namespace(source: str, line: int) -> bool:
     return bool(re.search(r"\bnamespace\b|extern\s*\"", source.split("\n")[line - 1]))
 
 
-def _first_function(source: str, lines: cpp.Lines, stack: list[int]) -> int:
-    return next((line for line in stack if not _is_namespace(source, lines, line)), stack[0])
+def _first_function(source: str, stack: list[int]) -> int:
+    return next((line for line in stack if not _is_namespace(source, line)), stack[0])
 
 
 def _student_error(reader: _Reader, errors: list[_Diagnostic]) -> _Meaning | None:
@@ -361,8 +364,10 @@ _HINTS = (
     (r"(?:non-type template argument|template argument|array bound|expression).*not a constant"
      r"|not a constant expression|must have a constant value|variable length array",
      "the sizes of an array must be known when compiling: a #define, a constexpr or a template parameter"),
-    (r"calling a __host__ function", "a kernel can only call __device__ functions: mark that function __device__"),
-    (r"calling a __device__ function", "host code cannot call a __device__ function: launch a kernel instead"),
+    (r"calling a __host__ function",
+     "a kernel can only call __device__ functions: mark that function __device__"),
+    (r"calling a __device__ function",
+     "host code cannot call a __device__ function: launch a kernel instead"),
     (r"a __global__ function call must be configured", "a kernel is launched with <<<grid, block>>>"),
     (r"identifier \".*\" is undefined in device code", "mark what a kernel uses __device__ or __constant__"),
     (r"passes \d+ argument", "give every parameter of the kernel an argument, in its order"),
@@ -371,7 +376,7 @@ _HINTS = (
     (r"cannot convert|incompatible type|invalid conversion|no known conversion|cannot be used to init",
      "the types on both sides differ: is an index or a * missing?"),
     (r"too (?:many|few) arguments", "compare the call with the parameters of the function"),
-    (r"redefinition of|redeclar|conflicting declaration|already been (?:declared|defined)|previously declared",
+    (r"redefinition of|redeclar|conflicting declaration|already been de(?:clared|fined)|previously declared",
      "this name is taken by something above it: remove one of the two, or rename it"),
     (r"expected declaration|extraneous closing brace|expected a declaration",
      "there may be one `}` too many above this line"),
@@ -413,7 +418,8 @@ _UNDECLARED = re.compile(
     r"|no (?:member|type|template) named '(?P<named>\w+)' in|has no member \"(?P<edg_member>\w+)\""
 )
 _NO_HEADER = re.compile(
-    r"(?P<gnu>\S+): No such file|'(?P<clang>[^']+)' file not found|cannot open source file \"(?P<edg>[^\"]+)\""
+    r"(?P<gnu>\S+): No such file|'(?P<clang>[^']+)' file not found"
+    r"|cannot open source file \"(?P<edg>[^\"]+)\""
 )
 
 
@@ -456,12 +462,10 @@ def _undeclared_hint(reader: _Reader, name: str, line: int) -> str:
         return (
             f"`{name}` is defined below, at line {later.line}: move it up, or declare it before its first use"
         )
-    near = difflib.get_close_matches(
-        name, {word for word in words if word != name and len(word) > 1}, 1, 0.75
-    )
-    if near and words.count(near[0]) > 1:
+    others = {word for word in words if word != name and len(word) > 1 and words.count(word) > 1}
+    if near := difflib.get_close_matches(name, others, 1, 0.75):
         return f"is it `{near[0]}`, spelled differently?"
-    return f"`{name}` is not declared before this line: check its spelling, and where it is declared"
+    return f"declare `{name}` before this line, or check its spelling"
 
 
 def _signature(reader: _Reader, errors: list[_Diagnostic]) -> _Meaning | None:
@@ -527,10 +531,10 @@ def _difference(found: cpp.Function, entry: Entry, log: str) -> str:
         r"(?:couldn't deduce template parameter|couldn't infer template argument) '(\w+)'", log
     )
     if undeduced or (found.is_template and "failed deduction" in log):
-        name = f"`{undeduced[1]}`" if undeduced else "of it"
+        name = f"`{undeduced[1]}`" if undeduced else f"in <{found.template_parameters}>"
         return (
-            f"the template parameter {name} does not follow from the arguments: write a plain function "
-            f"{_declaration(entry)} that picks the instance"
+            f"yours is a template, and its parameter {name} does not follow from the arguments: "
+            f"write a plain {_declaration(entry)} that picks the instance"
         )
     mine, wanted = found.parameters, entry.parameters
     if len(mine) != len(wanted):
@@ -547,7 +551,7 @@ def _may_take(text: str, parameter: Parameter) -> bool:
     if parameter.role == "stream":
         return "cudaStream_t" in text
     if parameter.role == "scalar":
-        return not is_pointer and not re.search(r"&", text.replace("const", "", 0)) or "const" in text
+        return not is_pointer and ("&" not in text or "const" in text)
     pointee = POINTEE[parameter.dtype].lstrip("_").removeprefix("nv_")
     return is_pointer and bool(re.search(rf"\b(?:__nv_|__|nv_)?{pointee}\b", text))
 
@@ -584,7 +588,7 @@ def _linker(reader: _Reader) -> _Meaning | None:
         if declared:
             return (
                 "missing_function" if entry else "compile_error",
-                f"`{name}` is declared at line {declared.line} but never defined with these parameters: {symbol}",
+                f"`{name}` is declared at line {declared.line} but never defined as {symbol}",
                 "write its body; the parameters of the declaration and of the definition must be the same",
             )
         if entry:

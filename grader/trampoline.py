@@ -92,10 +92,12 @@ def generate(entries: Sequence[Entry], include: str, student_text: str) -> Tramp
     whose text `char grader_exception[256]` then holds.
     """
     types = sorted({p.dtype for entry in entries for p in entry.parameters if p.role != "stream"})
+    streams = any(p.role == "stream" for entry in entries for p in entry.parameters)
+    aliases = [*map(_alias, types), *([_STREAM] if streams else []), "typedef void grader_discard;"]
     text = _BEFORE.format(
         include=include,
         headers="\n".join(f"#include <{_HEADERS[dtype]}>" for dtype in types if dtype in _HEADERS),
-        aliases="\n".join([*map(_alias, types), _STREAM, "typedef void grader_discard;"]),
+        aliases="\n".join(aliases),
         declarations="\n".join(
             f"GRADER_EXPORT int grader_call_{index}(grader_pointer*);" for index in range(len(entries))
         ),

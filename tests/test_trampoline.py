@@ -64,7 +64,7 @@ ACCEPTED = {
     "const pointers": PLAIN,
     "non-const pointers": f"void forward(float* q, float* o, int n, float s) {BODY}",
     "other numbers": f"void forward(float* q, float* o, long long n, double s) {BODY}",
-    "static with a status": f"static int forward(float* q, float* o, const int n, float s) {BODY[:-1]} return 3; }}",
+    "static with a status": f"static int forward(float* q, float* o, int n, float s) {{ {BODY} return 3; }}",
     "extern C": f'extern "C" {{ {PLAIN} }}',
     "a namespace": f"namespace fa {{ inline namespace v {{ {PLAIN} }} }}",
     "a static member": f"struct S {{ static {PLAIN} }};",
@@ -83,8 +83,8 @@ ACCEPTED = {
 #define value 3
 void forward(FP* q, FP* o, int n, FP s) {BODY}
 """,
-    "keywords as macros": f"{PLAIN}\n#define float half\n#define int short\n#define void bad\n#define try bad",
-    "main with arguments": f"{PLAIN}\n// int main() is below\nint main(int argc, char** argv) {{ return argc; }}",
+    "keywords as macros": f"{PLAIN}\n#define float half\n#define void bad\n#define try bad",
+    "main with arguments": f"{PLAIN}\n// int main() is below\nint main(int argc, char** argv) {{}}",
     "void main": f"{PLAIN}\nvoid main() {{}}",
     "a main that calls the entry": f"{PLAIN}\nint main() {{ float a[1] = {{1}}; forward(a, a, 1, 1); }}",
 }
@@ -151,7 +151,9 @@ def test_the_same_trampoline_compiles_with_nvcc(tmp_path: Path) -> None:
 #define d 64
 #define N 1024
 template <int D> __global__ void k(const float* q, float* o) { o[0] = q[0] * D; }
-namespace fa { void forward(float* q, float* o, int n, float s, cudaStream_t t) { k<d><<<1, 1, 0, t>>>(q, o); } }
+namespace fa {
+void forward(float* q, float* o, int n, float s, cudaStream_t t) { k<d><<<1, 1, 0, t>>>(q, o); }
+}
 int main() { return 0; }
 """
     (tmp_path / "flash_attention.cu").write_text(text)

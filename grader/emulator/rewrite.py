@@ -15,9 +15,10 @@ from grader import cpp
 
 # What a launch and a declaration become; the headers in include/ define these names.
 LAUNCH = '::grader_rt::launch("{name}", {line}, '
-LAUNCH_WITH = '::grader_rt::launch_with("{name}", {line}, [=](auto... grader_a) {{ '
+LAUNCH_WITH = '::grader_rt::launch_with("{name}", {line}, {breaks}::grader_rt::config('
 CONFIG = ", ::grader_rt::config("
-CONFIG_WITH = "(grader_a...); }, ::grader_rt::config("
+BODY = "), [=](auto... grader_a) {{ {kernel}(grader_a...); }})"
+FALLBACK = "GRADER_SHARED_FALLBACK"
 
 _SPACE = re.compile(r"(?:\s|\\\r?\n)*")
 _BREAK = re.compile(r"\\?\r?\n")
@@ -127,6 +128,10 @@ class _Rewriter:
                 continue  # inside another edit: a __shared__ variable in a declaration already rewritten
             pieces += [self.text[at : edit.start], edit.text]
             at = edit.end
+        if self.fallback:
+            # At namespace scope, so after everything else; a last line may be a comment or a directive.
+            last = self.text[self.text.rfind("\n") + 1 :]
+            return "".join([*pieces, self.text[at:], "\n" if last.strip() else "", FALLBACK])
         return "".join([*pieces, self.text[at:]])
 
     def _line(self, offset: int) -> str:
@@ -147,21 +152,25 @@ class _Rewriter:
             return
         colon = " " if self.masked[name_start - 1 : name_start] == ":" else ""
         name = _in_string(_fold(self.masked[name_start:name_end]))
-        direct = self._is_plain(self.masked[name_start:name_end])
-        before = LAUNCH if direct else LAUNCH_WITH
-        head = colon + before.format(name=name, line=self._line(name_start))
-        self.edits += [
-            _Edit(name_start, name_start, head),
-            _Edit(opening, opening + 3, CONFIG if direct else CONFIG_WITH),
-            _Edit(closing, closing + 3, "))"),
-        ]
-        if not direct:
+        line = self._line(name_start)
+        if self._is_plain(self.masked[name_start:name_end]):
+            self.edits += [
+                _Edit(name_start, name_start, colon + LAUNCH.format(name=name, line=line)),
+                _Edit(opening, opening + 3, CONFIG),
+                _Edit(closing, closing + 3, "))"),
+            ]
+        else:
+            # The kernel's name moves behind the configuration; line breaks up to there stay where they were.
+            breaks = "".join(_BREAK.findall(self.text[name_start:opening]))
+            head = colon + LAUNCH_WITH.format(name=name, line=line, breaks=breaks)
+            body = BODY.format(kernel=_fold(self.masked[name_start:name_end]))
+            self.edits += [_Edit(name_start, opening + 3, head), _Edit(closing, closing + 3, body)]
             self._spell_nullptr(closing + 3)
         if any(
             f.body and f.body[0] <= opening < f.body[1] for f in self.functions if f.is_kernel or f.is_device
         ):
-            line = self.lines.at(name_start)
-            self.unsupported.append(Unsupported(line, "a launch inside a kernel (dynamic parallelism)"))
+            number = self.lines.at(name_start)
+            self.unsupported.append(Unsupported(number, "a launch inside a kernel (dynamic parallelism)"))
 
     def _is_plain(self, kernel: str) -> bool:
         """Say whether the kernel's name alone gives a function pointer: one function, and no template."""
@@ -196,8 +205,12 @@ class _Rewriter:
             edit = self._declaration(first, start, end, last, in_macro=macro is not None)
         if edit:
             self.edits.append(edit)
-        elif words.strip() not in ("typedef", "using"):
-            self.edits.append(_Edit(start, start, "GRADER_SHARED_FALLBACK "))
+        else:
+            # The headers define __shared__ as `static`, which a declaration can hold only once.
+            is_static = re.search(r"\bstatic\b", words) is not None
+            at_file_scope = macro is None and self._at_file_scope(start)
+            keyword = "" if is_static else "GRADER_SHARED_STATIC" if at_file_scope else "__shared__"
+            self.edits.append(_Edit(start, end, keyword))
             self.fallback = True
 
     def _statement_start(self, offset: int, macro: tuple[int, int] | None) -> int:
@@ -234,6 +247,8 @@ class _Rewriter:
     ) -> _Edit | None:
         """Write the declarators as macro calls, each on the line of its name."""
         file_scope = not in_macro and self._at_file_scope(first)
+        if file_scope and not is_extern:
+            return None
         if is_extern and not all(re.match(r"\[\s*\]", part.extents) for part in parts):
             return None
         if not is_extern and any(re.search(r"\[\s*\]", part.extents) for part in parts):
@@ -251,9 +266,8 @@ class _Rewriter:
                 macro = "GRADER_SHARED_DYNAMIC_FILE" if file_scope else "GRADER_SHARED_DYNAMIC"
                 pieces.append(f"{macro}({line}, {part.name}, {kind})")
             else:
-                macro = "GRADER_SHARED_STATIC" if file_scope else "GRADER_SHARED_VARIABLE"
                 unique = "(1000000 + __COUNTER__)" if in_macro else str(len(self.shared))
-                pieces.append(f"{macro}({unique}, {line}, {part.name}, {kind})")
+                pieces.append(f"GRADER_SHARED_VARIABLE({unique}, {line}, {part.name}, {kind})")
             pieces.append("; ")
             written = part.type + "".join(f"[{extent}]" for extent in extents)
             self.shared.append(SharedVariable(part.name, self.lines.at(name_at), written, is_extern))
