@@ -312,8 +312,13 @@ def _unclosed(reader: _Reader, errors: list[_Diagnostic]) -> _Meaning | None:
     opened = _unclosed_brace(reader.text)
     if opened is None or (first and first < opened):
         return None
-    function = next((f for f in reader.functions if f.line == opened), None)
-    where = f"`{function.name}`, which starts at line {opened}," if function else f"the `{{` of line {opened}"
+    lines = cpp.Lines(reader.text)
+    function = next((f for f in reader.functions if f.body and lines.at(f.body[0]) == opened), None)
+    where = (
+        f"`{function.name}`, which starts at line {function.line},"
+        if function
+        else f"the `{{` of line {opened}"
+    )
     return (
         "compile_error",
         f"{where} is never closed: a `}}` is missing",

@@ -15,9 +15,9 @@ from grader import cpp
 
 # What a launch and a declaration become; the headers in include/ define these names.
 LAUNCH = '::grader_rt::launch("{name}", {line}, '
-LAUNCH_WITH = '::grader_rt::launch_with("{name}", {line}, {breaks}::grader_rt::config('
+LAUNCH_WITH = '::grader_rt::launch_with("{name}", {line}, [=](auto... grader_a) {{ '
 CONFIG = ", ::grader_rt::config("
-BODY = "), [=](auto... grader_a) {{ {kernel}(grader_a...); }})"
+CONFIG_WITH = "(grader_a...); }, ::grader_rt::config("
 FALLBACK = "GRADER_SHARED_FALLBACK"
 
 _SPACE = re.compile(r"(?:\s|\\\r?\n)*")
@@ -147,24 +147,20 @@ class _Rewriter:
         """Rewrite the launch whose `<<<` stands at `opening`, if it is one."""
         name_end = opening - _space_before(self.masked, opening)
         name_start = _expression_start(self.masked, name_end)
-        closing = _find_closing(self.masked, opening + 3)
+        macro = self._macro(opening)
+        closing = _find_closing(self.masked, opening + 3, macro[1] if macro else None)
         if name_start == name_end or closing is None:
             return
         colon = " " if self.masked[name_start - 1 : name_start] == ":" else ""
         name = _in_string(_fold(self.masked[name_start:name_end]))
-        line = self._line(name_start)
-        if self._is_plain(self.masked[name_start:name_end]):
-            self.edits += [
-                _Edit(name_start, name_start, colon + LAUNCH.format(name=name, line=line)),
-                _Edit(opening, opening + 3, CONFIG),
-                _Edit(closing, closing + 3, "))"),
-            ]
-        else:
-            # The kernel's name moves behind the configuration; line breaks up to there stay where they were.
-            breaks = "".join(_BREAK.findall(self.text[name_start:opening]))
-            head = colon + LAUNCH_WITH.format(name=name, line=line, breaks=breaks)
-            body = BODY.format(kernel=_fold(self.masked[name_start:name_end]))
-            self.edits += [_Edit(name_start, opening + 3, head), _Edit(closing, closing + 3, body)]
+        direct = self._is_plain(self.masked[name_start:name_end])
+        before = (LAUNCH if direct else LAUNCH_WITH).format(name=name, line=self._line(name_start))
+        self.edits += [
+            _Edit(name_start, name_start, colon + before),
+            _Edit(opening, opening + 3, CONFIG if direct else CONFIG_WITH),
+            _Edit(closing, closing + 3, "))"),
+        ]
+        if not direct:
             self._spell_nullptr(closing + 3)
         if any(
             f.body and f.body[0] <= opening < f.body[1] for f in self.functions if f.is_kernel or f.is_device
@@ -408,13 +404,16 @@ def _balanced(text: str, opening: int) -> int | None:
     return None
 
 
-def _find_closing(text: str, start: int) -> int | None:
-    """Return the offset of the `>>>` that ends a configuration and is followed by arguments."""
+def _find_closing(text: str, start: int, macro_end: int | None) -> int | None:
+    """Return the offset of the `>>>` that ends a configuration and is followed by arguments.
+
+    A macro may end there, and leave the arguments to the place of use.
+    """
     at = start
     while (match := re.compile(r"[(\[{]|[)\]};]|>>>").search(text, at)) is not None:
         if match.group() == ">>>":
             after = match.end() + _space_after(text, match.end())
-            return match.start() if text[after : after + 1] == "(" else None
+            return match.start() if text[after : after + 1] == "(" or _ends_macro(after, macro_end) else None
         if match.group() not in ("(", "[", "{"):
             return None
         closing = _balanced(text, match.start())
@@ -422,6 +421,10 @@ def _find_closing(text: str, start: int) -> int | None:
             return None
         at = closing + 1
     return None
+
+
+def _ends_macro(offset: int, macro_end: int | None) -> bool:
+    return macro_end is not None and offset >= macro_end
 
 
 def _statement_end(text: str, start: int, limit: int) -> int | None:
