@@ -216,10 +216,9 @@ class _Rewriter:
             start = _MACRO_HEAD.match(self.masked, macro[0]).end()  # type: ignore[union-attr]
         start = max(start, *(self.masked.rfind(mark, start, offset) + 1 for mark in ";{}"))
         if not macro:
-            for directive in re.finditer(
-                r"^[ \t]*#(?:\\\r?\n|[^\n])*", self.masked[start:offset], re.MULTILINE
-            ):
-                start = max(start, start + directive.end())
+            before = self.masked[start:offset]
+            directives = re.finditer(r"^[ \t]*#(?:\\\r?\n|[^\n])*", before, re.MULTILINE)
+            start += max((directive.end() for directive in directives), default=0)
         label = re.search(r"(?<!:):(?!:)", self.masked[start:offset])
         start += label.end() if label else 0
         return start + _space_after(self.masked, start)
