@@ -50,7 +50,7 @@ class CaseSpec(Record, frozen=True):
     points: float
     entry: str = ""  # the first entry when empty
     inputs: str | dict[str, str] = "normal"  # one joint distribution, or one for each array
-    scalars: dict[str, bool | int | float] = {}  # noqa: RUF012  (a frozen msgspec default is copied)
+    scalars: dict[str, bool | int | float] = {}
     seed: int = 0
     hint: str = ""
     on: tuple[DeviceName, ...] = ()  # every device when empty
@@ -63,7 +63,7 @@ class CheckSpec(Record, frozen=True):
     points: float = 0.0
     hint: str = ""
     cases: tuple[str, ...] = ()  # every case when empty
-    options: dict[str, bool | int | float | str] = {}  # noqa: RUF012
+    options: dict[str, bool | int | float | str] = {}
 
 
 class ToleranceSpec(Record, frozen=True):
@@ -273,7 +273,7 @@ class Run(Record, frozen=True):
     status: RunStatus
     message: str = ""
     hint: str = ""
-    outputs: Mapping[str, Any] = {}  # noqa: RUF012
+    outputs: Mapping[str, Any] = {}
     repeats: tuple[Mapping[str, Any], ...] = ()
     modified_inputs: tuple[str, ...] = ()
     overrun_buffers: tuple[str, ...] = ()  # buffers whose red zones were written
@@ -424,7 +424,7 @@ class DeviceInfo(Record, frozen=True):
     name: DeviceName
     title: str  # "CPU emulation of CUDA (2 threads)", "NVIDIA H200"
     place: str = "this machine"
-    details: dict[str, str] = {}  # noqa: RUF012
+    details: dict[str, str] = {}
 
 
 class AssignmentInfo(Record, frozen=True):

@@ -89,7 +89,7 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=confine,  # noqa: PLW1509
+        preexec_fn=confine,
     )
     try:
         texts, truncated, timed_out = _drain(process, started + limits.wall, limits.output, tick)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from grader.records import Event, Result, Score
+from grader.records import Result, Score
 from grader.report import errormap, source, view, words
 from grader.resources import templates_dir
 
@@ -58,7 +58,7 @@ def _variables(result: Result) -> dict[str, Any]:
         "noted": notes,
         "lines": len(html),
         "faults": [finding for finding in result.findings if finding.status == "error"],
-        "events": _sightings(result.events),
+        "events": view.sightings(result.events)[:_MOST_EVENTS],
         "printed": _printed(result),
         "log": words.clip(result.build.log.strip(), _MOST_LOG),
         "messages": sorted(result.build.messages, key=lambda message: severity(message.severity)),
@@ -106,29 +106,6 @@ def _score_bar(score: Score) -> ScoreBar:
     total = score.total or 1.0
     earned, assessed = 100 * score.earned / total, 100 * score.assessed / total
     return ScoreBar(round(earned, 2), round(assessed - earned, 2), round(100 - assessed, 2))
-
-
-@dataclass(frozen=True)
-class Sighting:
-    """An event with the cases it was seen in and how often in all."""
-
-    event: Event
-    cases: tuple[str, ...]
-    count: int
-
-
-def _sightings(events: tuple[Event, ...]) -> tuple[Sighting, ...]:
-    """Return the events, those at the same lines in several cases as one, errors first."""
-    alike: dict[tuple[object, ...], list[Event]] = {}
-    for event in events:
-        same = event.message if event.where is None else (event.where, event.other, event.variable)
-        alike.setdefault((event.kind, event.severity, same), []).append(event)
-    found = [
-        Sighting(group[0], tuple(dict.fromkeys(e.case for e in group if e.case)), sum(e.count for e in group))
-        for group in alike.values()
-    ]
-    found.sort(key=lambda sighting: ("error", "warning", "advice").index(sighting.event.severity))
-    return tuple(found[:_MOST_EVENTS])
 
 
 @dataclass(frozen=True)

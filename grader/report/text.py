@@ -170,7 +170,7 @@ def _problem(page: _Page, result: Result, problem: view.Problem, *, whole: bool)
     _row(page, "fail", _subject(result, finding.check, finding.case), points)
     page.say(words.one_line(finding.summary), indent=7)
     comparison = problem.comparison
-    if comparison and comparison.pattern and comparison.pattern not in finding.summary:
+    if comparison and comparison.pattern and comparison.pattern.rstrip(".") not in finding.summary:
         page.say(words.one_line(comparison.pattern), indent=7)
     cause = f"{problem.cause.rstrip('.')}. {problem.evidence}" if problem.evidence else problem.cause
     page.labelled("Cause", cause, 7)
@@ -199,14 +199,15 @@ def _compiler(page: _Page, result: Result) -> None:
 
 def _advice(page: _Page, result: Result, *, verbose: bool) -> None:
     """Say what the device saw beside the errors that findings already tell."""
-    seen = [event for event in result.events if event.severity != "error" or verbose]
+    seen = view.sightings(event for event in result.events if event.severity != "error" or verbose)
     if not seen:
         return
     page.heading("Also seen")
-    for event in seen if verbose else seen[:_ADVICE]:
+    for sighting in seen if verbose else seen[:_ADVICE]:
+        event = sighting.event
         where = f"line {event.where.line}: " if event.where and event.where.line else ""
-        times = f" ({event.count} times)" if event.count > 1 else ""
-        page.labelled(event.severity, f"{where}{event.message}{times}", 0)
+        cases = f" (in {words.count(len(sighting.cases), 'case')})" if len(sighting.cases) > 1 else ""
+        page.labelled(event.severity, f"{where}{event.message}{cases}", 0)
     if not verbose and len(seen) > _ADVICE:
         page.say(f"... and {len(seen) - _ADVICE} more (--verbose shows all)", "dim")
 

@@ -372,6 +372,33 @@ class Note:
     text: str
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """An event with the cases it was seen in and how often in all."""
+
+    event: Event
+    cases: tuple[str, ...]
+    count: int
+
+
+def sightings(events: Iterable[Event]) -> tuple[Sighting, ...]:
+    """Return the events, those at the same lines in several cases as one, errors first.
+
+    Events without a place are the same when they differ in numbers only.
+    """
+    alike: dict[tuple[object, ...], list[Event]] = {}
+    for event in events:
+        line, other = _event_line(event), event.other.line if event.other else 0
+        same = (line, other, event.variable) if line else re.sub(r"\d+", "#", event.message)
+        alike.setdefault((event.kind, event.severity, same), []).append(event)
+    found = [
+        Sighting(group[0], tuple(dict.fromkeys(e.case for e in group if e.case)), sum(e.count for e in group))
+        for group in alike.values()
+    ]
+    found.sort(key=lambda sighting: ("error", "warning", "advice").index(sighting.event.severity))
+    return tuple(found)
+
+
 def notes(result: Result) -> dict[int, list[Note]]:
     """Return the messages for each line of the student's file, each message once."""
     found: dict[int, list[Note]] = {}
@@ -388,7 +415,7 @@ def notes(result: Result) -> dict[int, list[Note]]:
         add(message.line, Note(kind, f"compiler {message.severity}", message.text))
     for diagnosis in result.diagnoses:
         add(diagnosis.line, Note("error", "cause", diagnosis.title))
-    for event in result.events:
+    for event in (sighting.event for sighting in sightings(result.events)):
         add(_event_line(event), Note(event.severity, event.kind.replace("_", " "), event.message))
         if event.other and event.other.line != _event_line(event):
             add(event.other.line, Note(event.severity, event.kind.replace("_", " "), _elsewhere(event)))
