@@ -18,7 +18,6 @@ LAUNCH = '::grader_rt::launch("{name}", {line}, '
 LAUNCH_WITH = '::grader_rt::launch_with("{name}", {line}, [=](auto... grader_a) {{ '
 CONFIG = ", ::grader_rt::config("
 CONFIG_WITH = "(grader_a...); }, ::grader_rt::config("
-FALLBACK = "GRADER_SHARED_FALLBACK"
 
 _SPACE = re.compile(r"(?:\s|\\\r?\n)*")
 _BREAK = re.compile(r"\\?\r?\n")
@@ -128,10 +127,6 @@ class _Rewriter:
                 continue  # inside another edit: a __shared__ variable in a declaration already rewritten
             pieces += [self.text[at : edit.start], edit.text]
             at = edit.end
-        if self.fallback:
-            # At namespace scope, so after everything else; a last line may be a comment or a directive.
-            last = self.text[self.text.rfind("\n") + 1 :]
-            return "".join([*pieces, self.text[at:], "\n" if last.strip() else "", FALLBACK])
         return "".join([*pieces, self.text[at:]])
 
     def _line(self, offset: int) -> str:
@@ -203,10 +198,8 @@ class _Rewriter:
             self.edits.append(edit)
         else:
             # The headers define __shared__ as `static`, which a declaration can hold only once.
-            is_static = re.search(r"\bstatic\b", words) is not None
-            at_file_scope = macro is None and self._at_file_scope(start)
-            keyword = "" if is_static else "GRADER_SHARED_STATIC" if at_file_scope else "__shared__"
-            self.edits.append(_Edit(start, end, keyword))
+            if re.search(r"\bstatic\b", words):
+                self.edits.append(_Edit(start, end, ""))
             self.fallback = True
 
     def _statement_start(self, offset: int, macro: tuple[int, int] | None) -> int:
@@ -242,8 +235,6 @@ class _Rewriter:
     ) -> _Edit | None:
         """Write the declarators as macro calls, each on the line of its name."""
         file_scope = not in_macro and self._at_file_scope(first)
-        if file_scope and not is_extern:
-            return None
         if is_extern and not all(re.match(r"\[\s*\]", part.extents) for part in parts):
             return None
         if not is_extern and any(re.search(r"\[\s*\]", part.extents) for part in parts):
@@ -261,8 +252,9 @@ class _Rewriter:
                 macro = "GRADER_SHARED_DYNAMIC_FILE" if file_scope else "GRADER_SHARED_DYNAMIC"
                 pieces.append(f"{macro}({line}, {part.name}, {kind})")
             else:
+                macro = "GRADER_SHARED_STATIC" if file_scope else "GRADER_SHARED_VARIABLE"
                 unique = "(1000000 + __COUNTER__)" if in_macro else str(len(self.shared))
-                pieces.append(f"GRADER_SHARED_VARIABLE({unique}, {line}, {part.name}, {kind})")
+                pieces.append(f"{macro}({unique}, {line}, {part.name}, {kind})")
             pieces.append("; ")
             written = part.type + "".join(f"[{extent}]" for extent in extents)
             self.shared.append(SharedVariable(part.name, self.lines.at(name_at), written, is_extern))
