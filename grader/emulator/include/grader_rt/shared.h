@@ -25,16 +25,22 @@ struct SharedSite {
 
 GRADER_COLD void place_shared(SharedSite& site, const char* name, int line, std::size_t size, std::size_t align);
 
-template <int Unique, class T>
+// Says at load time how much a function declares, so that the limit of 48 KB is known before any launch.
+bool register_shared(const char* function, int line, std::size_t size);
+
+// `Declaration` is a local type beside the variable: one for each instantiation of the function around it.
+template <class Declaration, class T>
 struct SharedOf {
     static inline SharedSite site{};
+    static inline const bool registered = register_shared(Declaration::function(), Declaration::line(), sizeof(T));
 };
 
-template <int Unique, class T>
-GRADER_INLINE T* shared_variable(const char* name, int line) {
-    SharedSite& site = SharedOf<Unique, T>::site;
+template <class Declaration, class T>
+GRADER_INLINE T* shared_variable(const char* name) {
+    SharedSite& site = SharedOf<Declaration, T>::site;
+    static_cast<void>(&SharedOf<Declaration, T>::registered);
     if (__builtin_expect(__atomic_load_n(&site.launch, __ATOMIC_ACQUIRE) != launch_id, 0))
-        place_shared(site, name, line, sizeof(T), alignof(T));
+        place_shared(site, name, Declaration::line(), sizeof(T), alignof(T));
     return reinterpret_cast<T*>(shared_arena + site.offset);
 }
 
@@ -51,8 +57,12 @@ GRADER_INLINE T* dynamic_pointer() {
 
 }  // namespace grader_rt
 
-#define GRADER_SHARED_VARIABLE(unique, line, name, ...) \
-    auto& name = *::grader_rt::shared_variable<unique, __VA_ARGS__>(#name, line)
+#define GRADER_SHARED_VARIABLE(unique, declared_line, name, ...)                \
+    struct name##_grader_declaration {                                          \
+        static const char* function() { return __PRETTY_FUNCTION__; }           \
+        static constexpr int line() { return declared_line; }                   \
+    };                                                                          \
+    auto& name = *::grader_rt::shared_variable<name##_grader_declaration, __VA_ARGS__>(#name)
 #define GRADER_SHARED_DYNAMIC(line, name, ...) \
     __VA_ARGS__* const name = ::grader_rt::dynamic_pointer<__VA_ARGS__>()
 #define GRADER_SHARED_DYNAMIC_FILE(line, name, ...)                           \
