@@ -45,8 +45,22 @@ def get(kind: str, address: str) -> Path | None:
     return path
 
 
-def put(kind: str, address: str, built: Path) -> Path:
-    """Store a copy of `built` and return its place; without room or permission, `built` itself."""
+def seen_before(kind: str, address: str) -> bool:
+    """Whether this was asked before; the first time it is noted."""
+    note = root() / kind / f"{address}.seen"
+    if note.exists():
+        return True
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+    return False
+
+
+def put(kind: str, address: str, built: Path, *, keep: int = MAX_ENTRIES) -> Path:
+    """Store a copy of `built` and return its place; without room or permission, `built` itself.
+
+    The longest unused entries of that kind beyond `keep` are removed.
+    """
     folder = root() / kind
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,16 +75,15 @@ def put(kind: str, address: str, built: Path) -> Path:
             return built
     except OSError:
         return built
-    _prune(folder)
+    _prune(folder, keep)
     return folder / address
 
 
-def _prune(folder: Path) -> None:
-    """Remove the longest unused entries beyond `MAX_ENTRIES`."""
+def _prune(folder: Path, keep: int) -> None:
     entries = []
     for path in folder.iterdir():
         with suppress(OSError):
             entries.append((path.stat().st_mtime, path))
-    for _, path in sorted(entries)[:-MAX_ENTRIES]:
+    for _, path in sorted(entries)[:-keep]:
         with suppress(OSError):
             path.unlink()

@@ -83,12 +83,12 @@ def _python() -> Examined:
 
 
 def _compiler() -> Examined:
-    from grader.devices import cpu
+    from grader.emulator import toolchain
 
-    toolchain = cpu.find_toolchain()
-    if toolchain is None:
-        return Examined("C++ compiler", False, "none on PATH", cpu.INSTALL_HINT, needed=True)
-    return Examined("C++ compiler", True, f"{toolchain.version} ({toolchain.path})", needed=True)
+    found = toolchain.find()
+    if found is None:
+        return Examined("C++ compiler", False, "none on PATH", toolchain.INSTALL_HINT, needed=True)
+    return Examined("C++ compiler", True, f"{found.version} ({found.path})", needed=True)
 
 
 def _addr2line() -> Examined:

@@ -46,10 +46,11 @@ def pick(choice: str) -> Device:
     if choice not in ("auto", "cpu"):
         raise UsageError(f"unknown device '{choice}'", "use auto, cpu or cuda")
     from grader.devices import cpu
+    from grader.emulator import toolchain
 
-    toolchain = cpu.find_toolchain()
-    if toolchain is None:
+    compiler = toolchain.find()
+    if compiler is None:
         raise GraderError(
-            "no C++ compiler found (looked for $CXX, g++, clang++ and c++ on PATH)", cpu.INSTALL_HINT
+            "no C++ compiler found (looked for $CXX, g++, clang++ and c++ on PATH)", toolchain.INSTALL_HINT
         )
-    return cpu.CpuDevice(toolchain)
+    return cpu.CpuDevice(compiler)

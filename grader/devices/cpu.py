@@ -8,54 +8,17 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Literal
 
-from grader import __version__, compiler_messages, emulator, jobs, sandbox, trampoline
 from grader import cache as store
-from grader.emulator import rewrite, symbols
-from grader.errors import GraderError
+from grader import compiler_messages, emulator, jobs, sandbox, trampoline
+from grader.emulator import rewrite, symbols, toolchain
+from grader.emulator.toolchain import Toolchain
 from grader.records import Build, DeviceInfo, DeviceName, Entry, Frame, Run, Submission
 
-INSTALL_HINT = "install one: 'apt install g++' on Debian and Ubuntu, 'dnf install gcc-c++' on Fedora"
 SOURCE_NAME = "flash_attention.cu"
 TRAMPOLINE_NAME = "grader_trampoline.cu"
-COMPILE_LIMITS = sandbox.Limits(wall=60.0, cpu=60, data=4 * sandbox.GIB, file_size=256 * 2**20, output=2**20)
-
-Family = Literal["g++", "clang++"]
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """A C++ compiler. `identity` changes when the compiler does."""
-
-    path: str
-    family: Family
-    version: str
-    identity: str
-
-
-def find_toolchain() -> Toolchain | None:
-    """Return the C++ compiler of this machine: $CXX, then g++, clang++, c++; None if there is none."""
-    for name in filter(None, (os.environ.get("CXX"), "g++", "clang++", "c++")):
-        if path := shutil.which(name):
-            return _toolchain(path)
-    return None
-
-
-@cache
-def _toolchain(path: str) -> Toolchain | None:
-    answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=20)
-    lines = answer.stdout.splitlines()
-    if answer.returncode != 0 or not lines:
-        return None
-    family: Family = "clang++" if "clang" in answer.stdout.lower() else "g++"
-    return Toolchain(path, family, lines[0].strip(), store.key(path, answer.stdout))
 
 
 class CpuDevice:
@@ -63,8 +26,8 @@ class CpuDevice:
 
     name: DeviceName = "cpu"
 
-    def __init__(self, toolchain: Toolchain, workers: int = 0) -> None:
-        self.toolchain = toolchain
+    def __init__(self, compiler: Toolchain, workers: int = 0) -> None:
+        self.toolchain = compiler
         self.workers = workers or len(os.sched_getaffinity(0))
 
     def info(self) -> DeviceInfo:
@@ -86,18 +49,26 @@ class CpuDevice:
             return _needs_gpu(rewritten.unsupported)
         made = trampoline.generate(entries, SOURCE_NAME, submission.text)
         flags = emulator.compile_flags("fast", self.toolchain.family)
-        runtime = self._runtime()
+        runtime, prelude = toolchain.prepared(self.toolchain, submission.text, "fast")
         address = store.key(rewritten.text, made.text, *flags, runtime.name, self.toolchain.identity)
-        if stored := store.get("kernels", address):
-            return Build("ok", library=stored, cached=True, compiler=self.toolchain.version)
+        library, log = store.get("kernels", address), store.get("kernels", f"{address}.log")
+        if library and log:
+            said = log.read_text(encoding="utf-8")
+            return self._built(said, entries, submission, library=library, cached=True)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SOURCE_NAME).write_text(rewritten.text, encoding="utf-8")
         (folder / TRAMPOLINE_NAME).write_text(made.text, encoding="utf-8")
-        library = folder / "kernel.so"
-        command = [self.toolchain.path, *flags, "-x", "c++", TRAMPOLINE_NAME, "-x", "none", str(runtime)]
-        command += ["-shared", "-pthread", "-ldl", "-o", str(library)]
-        done = sandbox.run(command, cwd=folder, limits=COMPILE_LIMITS)
-        return self._judge(done, entries, submission, library, address)
+        command = [self.toolchain.path, *prelude, *flags, "-x", "c++", TRAMPOLINE_NAME]
+        command += ["-x", "none", str(runtime), "-shared", "-pthread", "-ldl", "-o", "kernel.so"]
+        done = sandbox.run(command, cwd=folder, limits=toolchain.LIMITS)
+        if done.timed_out:
+            return self._timed_out(done.duration)
+        said = done.stdout + done.stderr
+        if done.returncode == 0:
+            (folder / "log").write_text(said, encoding="utf-8")
+            store.put("kernels", f"{address}.log", folder / "log")
+            library = store.put("kernels", address, folder / "kernel.so")
+        return self._built(said, entries, submission, library=library, duration=done.duration)
 
     def run(
         self,
@@ -115,81 +86,38 @@ class CpuDevice:
 
         return jobs.run(calls, library, folder, workers=self.workers, locate=locate, progress=progress)
 
-    def _judge(
+    def _built(
         self,
-        done: sandbox.Completed,
+        said: str,
         entries: Sequence[Entry],
         submission: Submission,
-        library: Path,
-        address: str,
+        *,
+        library: Path | None,
+        duration: float = 0.0,
+        cached: bool = False,
     ) -> Build:
-        """Say what the compiler's answer means for the student."""
-        if done.timed_out:
-            return Build(
-                "timeout",
-                f"the compiler did not finish within {COMPILE_LIMITS.wall:.0f} s",
-                "look for templates or constexpr functions that recurse without end",
-                duration=done.duration,
-                compiler=self.toolchain.version,
-            )
-        report = compiler_messages.read(
-            done.stdout + done.stderr, self.toolchain.family, entries, submission.text, SOURCE_NAME
-        )
-        if done.returncode == 0:
-            stored = store.put("kernels", address, library)
-            return Build(
-                "ok",
-                messages=report.messages,
-                log=report.log,
-                duration=done.duration,
-                compiler=self.toolchain.version,
-                library=stored,
-            )
+        """Say what the compiler's words mean for the student; without a library, why there is none."""
+        report = compiler_messages.read(said, self.toolchain.family, entries, submission.text, SOURCE_NAME)
         return Build(
-            report.status,
-            report.message,
-            report.hint,
-            report.messages,
-            report.log,
-            done.duration,
+            status="ok" if library else report.status,
+            message="" if library else report.message,
+            hint="" if library else report.hint,
+            messages=report.messages,
+            log=report.log,
+            duration=duration,
+            cached=cached,
+            compiler=self.toolchain.version,
+            library=library,
+        )
+
+    def _timed_out(self, duration: float) -> Build:
+        return Build(
+            "timeout",
+            f"the compiler did not finish within {toolchain.LIMITS.wall:.0f} s",
+            "look for templates or constexpr functions that recurse without end",
+            duration=duration,
             compiler=self.toolchain.version,
         )
-
-    def _runtime(self) -> Path:
-        """Return the runtime object, built once for each compiler and each version of the runtime.
-
-        Raises `GraderError` when the compiler cannot build it: that is never the student's fault.
-        """
-        flags = emulator.runtime_flags("fast", self.toolchain.family)
-        sources = b"".join(path.read_bytes() for path in _runtime_inputs())
-        address = store.key(__version__, sources, *flags, self.toolchain.identity) + ".o"
-        if stored := store.get("runtime", address):
-            return stored
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="flashgrade-runtime-") as name:
-            folder = Path(name)
-            built = folder / "runtime.o"
-            command = [self.toolchain.path, *flags, *map(str, emulator.SOURCES), "-o", str(built)]
-            done = sandbox.run(command, cwd=folder, limits=COMPILE_LIMITS)
-            if done.returncode != 0:
-                reason = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr)
-                raise GraderError(
-                    f"{self.toolchain.path} cannot build the CUDA runtime: {reason.strip()[:300]}",
-                    "flashgrade needs g++ 9 or later, or clang++ 10 or later; set CXX to another compiler",
-                )
-            stored = store.put("runtime", address, built)
-            if stored == built:
-                raise GraderError(
-                    f"cannot write to the cache folder {store.root()}",
-                    "make it writable, or set FLASHGRADE_CACHE to a folder that is",
-                )
-            return stored
-
-
-def _runtime_inputs() -> list[Path]:
-    here = emulator.INCLUDE.parent
-    return sorted(path for path in here.rglob("*") if path.suffix in (".h", ".cpp", ".inc"))
 
 
 def _needs_gpu(unsupported: Sequence[rewrite.Unsupported]) -> Build:
