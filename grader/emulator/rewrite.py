@@ -69,8 +69,8 @@ class SharedVariable:
 class Rewritten:
     """The text for a C++ compiler.
 
-    `fallback` is true where a `__shared__` declaration could not be read and has become a `static` variable:
-    blocks must then run one after the other.
+    `fallback` is true where a `__shared__` declaration could not be read and was left to the headers, which
+    make it a variable of the OS thread: right, but without red zones and outside CUDA's limits.
     """
 
     text: str
