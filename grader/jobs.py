@@ -114,6 +114,28 @@ def run(
     return [_read(call, index, folder, completed, locate) for index, call in enumerate(calls)]
 
 
+class StaticShared(msgspec.Struct, frozen=True):
+    """A function whose static `__shared__` arrays are beyond CUDA's limit, and where the largest stands."""
+
+    kernel: str
+    bytes: int
+    line: int
+
+
+def static_shared(library: Path) -> list[StaticShared]:
+    """Return the functions of a built library that need more static shared memory than CUDA allows.
+
+    The library has to be loaded to know, which runs the student's static initialisers: in a child, as ever.
+    A library that does not survive that has none; the run will tell what is wrong with it.
+    """
+    command = [sys.executable, "-I", "-S", str(RUNNER), "--static-shared", str(library)]
+    done = sandbox.run(command, cwd=library.parent, limits=sandbox.Limits(wall=10, cpu=10))
+    try:
+        return msgspec.json.decode(done.stdout, type=list[StaticShared])
+    except msgspec.MsgspecError:
+        return []
+
+
 def _describe(call: Call, index: int, folder: Path) -> dict[str, Any]:
     values = scalars_of(call.entry, call.case)
     arguments: list[dict[str, Any]] = []
@@ -256,6 +278,9 @@ _EVENT_STATUS: dict[str, tuple[RunStatus, str]] = {
 }
 
 
+_NOISE = frozenset({"sticky_error"})  # that later CUDA calls fail as well: true, and no news
+
+
 def _ending(returncode: int) -> str:
     if returncode >= 0:
         return f"exited with {returncode}"
@@ -303,17 +328,13 @@ def _events(path: Path, locate: Locate) -> tuple[Event, ...]:
             continue  # cut in the middle by a crash
     counters = {int(pc, 16) for event in raw for pc in (event.pc, event.other_pc) if pc}
     frames = locate(sorted(counters)) if counters else {}
-    return tuple(_event(event, frames) for event in raw)
+    return tuple(_event(event, frames) for event in raw if event.kind not in _NOISE)
 
 
 def _event(raw: _RawEvent, frames: Mapping[int, Frame]) -> Event:
     where = frames.get(int(raw.pc, 16)) if raw.pc else None
     other = frames.get(int(raw.other_pc, 16)) if raw.other_pc else None
-    message = raw.message
-    if where and where.line:
-        message = message.replace("{pc}", f"{where.file}:{where.line}")
-    if other and other.line:
-        message = message.replace("{other_pc}", f"{other.file}:{other.line}")
+    message = _with_place(_with_place(raw.message, "{pc}", where), "{other_pc}", other)
     severity = raw.severity if raw.severity in ("error", "warning", "advice") else "error"
     return Event(
         kind=raw.kind,
@@ -327,6 +348,12 @@ def _event(raw: _RawEvent, frames: Mapping[int, Frame]) -> Event:
         variable=raw.variable or "",
         count=raw.count,
     )
+
+
+def _with_place(message: str, placeholder: str, place: Frame | None) -> str:
+    if place and place.line:
+        return message.replace(placeholder, f"line {place.line}")
+    return message.replace(f" at {placeholder}", "")
 
 
 def _launches(raw: list[dict[str, Any]]) -> list[Launch]:

@@ -198,7 +198,9 @@ def _submission_finding(check: Check, subject: SubmissionSubject) -> Finding:
     if verdict.status == "pass" and not right and subject.spec.points:
         verdict = Verdict("skip", "earns its points once an output of these cases is right")
         return _finding(check, subject.spec, verdict, because="close")
-    return _finding(check, subject.spec, verdict)
+    # A check that found nothing to look at because no case ran is lost with those cases.
+    because = "runs" if verdict.status == "skip" and subject.examined else ""
+    return _finding(check, subject.spec, verdict, because=because)
 
 
 def _finding(check: Check, spec: CheckSpec, verdict: Verdict, *, because: str = "") -> Finding:

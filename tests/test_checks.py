@@ -118,9 +118,16 @@ def test_a_partly_written_output_says_which_elements():
     assert "3 of 15 elements of O were never written" in found["written"].summary
 
 
-def test_an_output_that_no_kernel_could_have_written_says_so():
-    found = findings(UNWRITTEN, launches=())
-    assert "no kernel was launched" in found["written"].summary
+def test_a_right_output_without_a_kernel_launch_earns_nothing():
+    found = findings(RIGHT, launches=())
+    assert failing(found) == {"runs"}
+    assert "without launching a kernel" in found["runs"].summary
+    assert earned(found) == 0
+
+
+def test_a_check_that_had_nothing_to_look_at_is_lost_with_the_cases_that_crashed():
+    found = findings(RIGHT, "deterministic", status="crash")
+    assert (found["deterministic"].because, found["deterministic"].assessed) == ("runs", True)
 
 
 @pytest.mark.parametrize(

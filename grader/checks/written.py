@@ -16,9 +16,6 @@ def check(subject: CaseSubject) -> Verdict:
         missing = compare.unwritten(got)
         if not missing.any():
             continue
-        if not subject.run.launches:
-            summary = f"no kernel was launched, so {name} was never written"
-            return Verdict("fail", summary, "launch your kernel from the function that the assignment names")
         count = int(np.count_nonzero(missing))
         share = "" if count == missing.size else f"{count} of {missing.size} elements of "
         summary = f"{share}{name} {'were' if share else 'was'} never written"

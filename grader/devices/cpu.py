@@ -15,10 +15,11 @@ from grader import cache as store
 from grader import compiler_messages, emulator, jobs, sandbox, trampoline
 from grader.emulator import rewrite, symbols, toolchain
 from grader.emulator.toolchain import Toolchain
-from grader.records import Build, DeviceInfo, DeviceName, Entry, Frame, Run, Submission
+from grader.records import Build, CompilerMessage, DeviceInfo, DeviceName, Entry, Frame, Run, Submission
 
 SOURCE_NAME = "flash_attention.cu"
 TRAMPOLINE_NAME = "grader_trampoline.cu"
+STATIC_SHARED = 48 * 1024
 
 
 class CpuDevice:
@@ -59,12 +60,24 @@ class CpuDevice:
         (folder / SOURCE_NAME).write_text(rewritten.text, encoding="utf-8")
         (folder / TRAMPOLINE_NAME).write_text(made.text, encoding="utf-8")
         command = [self.toolchain.path, *prelude, *flags, "-x", "c++", TRAMPOLINE_NAME]
-        command += ["-x", "none", str(runtime), "-shared", "-pthread", "-ldl", "-o", "kernel.so"]
+        command += [
+            "-x",
+            "none",
+            str(runtime),
+            "-shared",
+            "-Wl,-z,defs",
+            "-pthread",
+            "-ldl",
+            "-o",
+            "kernel.so",
+        ]
         done = sandbox.run(command, cwd=folder, limits=toolchain.LIMITS)
         if done.timed_out:
             return self._timed_out(done.duration)
         said = done.stdout + done.stderr
         if done.returncode == 0:
+            if too_much := jobs.static_shared(folder / "kernel.so"):
+                return self._over_limit(too_much, done.duration)
             (folder / "log").write_text(said, encoding="utf-8")
             store.put("kernels", f"{address}.log", folder / "log")
             library = store.put("kernels", address, folder / "kernel.so")
@@ -108,6 +121,19 @@ class CpuDevice:
             cached=cached,
             compiler=self.toolchain.version,
             library=library,
+        )
+
+    def _over_limit(self, too_much: Sequence[jobs.StaticShared], duration: float) -> Build:
+        """Refuse what nvcc refuses, in the words of its assembler."""
+        first = too_much[0]
+        return Build(
+            "limit",
+            f"`{first.kernel}` uses too much shared data ({first.bytes:#x} bytes, {STATIC_SHARED:#x} max):"
+            f" {first.bytes} bytes of static __shared__ arrays (line {first.line}), and CUDA allows 48 KB",
+            "use smaller tiles, or dynamic shared memory with cudaFuncSetAttribute",
+            messages=(CompilerMessage("error", first.line, 0, "too much static shared memory"),),
+            duration=duration,
+            compiler=self.toolchain.version,
         )
 
     def _timed_out(self, duration: float) -> Build:

@@ -14,9 +14,9 @@ from grader import cpp
 _INCLUDE = re.compile(r"\s*#\s*include\s*[<\"](?P<name>[\w./]+)[>\"]\s*")
 _KNOWN = frozenset(
     """algorithm array assert.h atomic cassert cfloat chrono climits cmath complex cstddef cstdint cstdio
-    cstdlib cstring ctime cuda_runtime.h float.h fstream functional initializer_list iomanip iostream iterator limits
-    limits.h map math.h memory numeric ostream random set sstream stdexcept stdint.h stdio.h stdlib.h string
-    string.h thread time.h tuple type_traits unordered_map utility vector""".split()  # noqa: SIM905
+    cstdlib cstring ctime cuda_runtime.h float.h fstream functional initializer_list iomanip iostream
+    iterator limits limits.h map math.h memory numeric ostream random set sstream stdexcept stdint.h
+    stdio.h stdlib.h string string.h thread time.h tuple type_traits unordered_map utility vector""".split()  # noqa: SIM905
 )
 
 
