@@ -196,8 +196,10 @@ def test_a_helper_without_a_body_is_a_compile_error(tmp_path: Path) -> None:
 
 def test_too_much_static_shared_memory_is_a_limit() -> None:
     """ptxas's wording gives the kernel, the bytes and the way out."""
-    log = "ptxas error   : Entry function '_Z9flash_fwdPf' uses too much "
-        "shared data (0x10000 bytes, 0xc000 max)\n"
+    log = (
+        "ptxas error   : Entry function '_Z9flash_fwdPf' uses too much shared data"
+        " (0x10000 bytes, 0xc000 max)\n"
+    )
     text = f"__global__ void flash_fwd(float* a) {{}}\n{HEAD}}}\n"
     report = compiler_messages.read(log, "nvcc", [ENTRY], text, NAME)
     assert report.status == "limit"
