@@ -35,6 +35,9 @@ EXIT_CODES = (
 )
 
 
+INTERRUPTED = 130
+
+
 def main() -> None:
     """Run the command line; expected failures are one line, never a traceback."""
     # The references are computed while the compiler runs: a second BLAS thread would only take its core.
@@ -44,9 +47,10 @@ def main() -> None:
     except GraderError as error:
         _say_error(error)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("\nInterrupted; no report was written.", file=sys.stderr)  # noqa: T201
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # what typer makes of Ctrl-C
+            print("\nInterrupted; no report was written.", file=sys.stderr)  # noqa: T201
+        raise
     except BrokenPipeError:
         # The reader of our output went away (`grader list | head`): nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
