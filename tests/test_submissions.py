@@ -84,8 +84,8 @@ def device() -> Device:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that hang are caught after one second here: none of the others needs a tenth of it."""
-    monkeypatch.setattr(pipeline, "KERNEL_SECONDS", 1.0)
+    """Kernels that hang are caught after three seconds here: none of the others needs a tenth of it."""
+    monkeypatch.setattr(pipeline, "KERNEL_SECONDS", 3.0)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

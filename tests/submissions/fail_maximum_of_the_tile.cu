@@ -1,4 +1,4 @@
-// expect: fail finite, close; score 70..97; The tile's maximum replaces the running one, so the rescale factor overflows.
+// expect: fail finite; score 90..97; The tile's maximum replaces the running one, so the rescale factor overflows.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// expect: fail finite, close; score 0..30; No __syncthreads between loading a tile and using it.
+// expect: fail finite; score 0..30; No __syncthreads between loading a tile and using it.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// expect: fail memory; score 98; row <= N: one row too many, just behind the end of O.
+// expect: fail runs, memory; score 30..60; row <= N: one row too many, just behind the end of O.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <math.h>

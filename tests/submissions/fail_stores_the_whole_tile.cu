@@ -1,4 +1,4 @@
-// expect: fail memory, runs; score 40..98; No guard at the store: rows past N land behind the end of O.
+// expect: fail runs; score 40..60; No guard at the store: rows past N land behind the end of O.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
