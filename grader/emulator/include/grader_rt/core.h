@@ -18,11 +18,19 @@
 namespace grader_rt __attribute__((visibility("hidden"))) {
 
 struct Worker;
+struct Lane;
 struct Warp;
 struct Group;
 
-// 16 bytes, so that it is copied in one move.
 struct alignas(16) Index : uint3 {};
+
+// threadIdx, and beside it, so that both are found with one look, the lane that runs: null in host code.
+struct ThreadIndex : uint3 {
+    unsigned int grader_unused;
+    Lane* grader_lane;
+};
+// Copied in one move.
+typedef long long Quad __attribute__((vector_size(16), may_alias));
 
 // Trivial, unlike dim3, so that a thread-local one needs no constructor.
 struct alignas(16) Extent {
@@ -39,7 +47,7 @@ struct alignas(64) Lane {
     Warp* warp;
     unsigned int id;      // in its warp, as __shfl_sync counts
     unsigned int status;  // enum in the scheduler
-    Index at;             // threadIdx
+    alignas(16) uint3 at;  // threadIdx
     Lane* prev;
     void* home;   // top of the stack where it starts, unless it can use that of a lane that has returned
     void* site;   // where it waits, for messages
@@ -67,7 +75,6 @@ struct alignas(64) Warp {
     alignas(64) std::uint64_t slots[2][32];
 };
 
-extern GRADER_THREAD_LOCAL Lane* current;  // null in host code
 extern GRADER_THREAD_LOCAL std::uint64_t launch_id;
 extern GRADER_THREAD_LOCAL char* shared_arena;
 extern GRADER_THREAD_LOCAL char* dynamic_shared;
@@ -76,7 +83,7 @@ extern GRADER_THREAD_LOCAL char* dynamic_shared;
 
 // Real variables and no macros: students write `dim3 blockDim(16, 16)`.
 #pragma GCC visibility push(hidden)
-extern GRADER_THREAD_LOCAL grader_rt::Index threadIdx;
+extern GRADER_THREAD_LOCAL grader_rt::ThreadIndex threadIdx __attribute__((aligned(16)));
 extern GRADER_THREAD_LOCAL grader_rt::Index blockIdx;
 extern GRADER_THREAD_LOCAL grader_rt::Extent blockDim;
 extern GRADER_THREAD_LOCAL grader_rt::Extent gridDim;
@@ -159,14 +166,28 @@ GRADER_INLINE Lane* switch_lanes(Lane* from, Lane* to) {
     __builtin_unreachable();
 }
 
+GRADER_INLINE Lane* current_lane() { return ::threadIdx.grader_lane; }
+
 GRADER_INLINE void make_current(Lane* lane) {
-    current = lane;
-    ::threadIdx = lane->at;
+    ::threadIdx.grader_lane = lane;
+    *reinterpret_cast<Quad*>(&::threadIdx) = *reinterpret_cast<Quad*>(&lane->at);
 }
 
 GRADER_INLINE Lane* resume(Lane* from, Lane* to) {
     make_current(to);
     return switch_lanes(from, to);
+}
+
+// Goes on with the next lane of the ring, which nearly always is the next in memory: the branch lets the
+// processor go on before the pointer has been loaded.
+GRADER_INLINE Lane* resume_next(Lane* self) {
+    Lane* next = self->next;
+    Lane* guess = self + 1;
+    if (__builtin_expect(next == guess, 1)) {
+        asm("" : "+r"(guess));  // or the compiler sees that both are the same
+        next = guess;
+    }
+    return resume(self, next);
 }
 
 GRADER_COLD void complete_collective(Lane* self, unsigned int epoch);
@@ -176,7 +197,7 @@ GRADER_COLD void wait_barrier(Lane* self, unsigned int epoch);
 [[noreturn]] GRADER_COLD void no_kernel(const char* what);
 
 GRADER_INLINE Lane* self_or_fail(const char* what) {
-    Lane* self = current;
+    Lane* self = current_lane();
     if (__builtin_expect(self == nullptr, 0)) no_kernel(what);
     return self;
 }

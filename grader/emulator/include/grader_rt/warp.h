@@ -12,7 +12,7 @@ inline constexpr unsigned int all_lanes = 0xffffffffu;
 // Comes to the collective of number `epoch` and returns when every live lane of the warp has.
 GRADER_INLINE void gather(Lane* self, Warp* warp, unsigned int epoch) {
     if (__builtin_expect(--warp->missing != 0, 1)) {
-        self = resume(self, self->next);
+        self = resume_next(self);
         if (__builtin_expect(self->warp->epoch == epoch, 0)) wait_collective(self, epoch);
     } else {
         complete_collective(self, epoch);
@@ -71,7 +71,8 @@ GRADER_INLINE T shuffle(unsigned int mask, T value, unsigned int source) {
     return result;
 }
 
-GRADER_INLINE unsigned int lane_id() { return current ? current->id : 0; }
+GRADER_INLINE unsigned int lane_id() { Lane* self = current_lane();
+    return self ? self->id : 0; }
 
 // The lanes of `mask` whose predicate holds.
 GRADER_INLINE unsigned int ballot(unsigned int mask, bool predicate) {
@@ -143,7 +144,7 @@ GRADER_INLINE void __syncthreads() {
     grader_rt::Warp* warp = self->warp;
     const unsigned int epoch = warp->barrier_epoch;
     if (__builtin_expect(--warp->barrier_missing != 0, 1)) {
-        self = grader_rt::resume(self, self->next);
+        self = grader_rt::resume_next(self);
         if (__builtin_expect(self->warp->barrier_epoch == epoch, 0)) grader_rt::wait_barrier(self, epoch);
     } else {
         grader_rt::complete_barrier(self, epoch);
@@ -213,7 +214,7 @@ inline unsigned int __match_any_sync(unsigned int mask, T value) {
 template <class T>
 inline unsigned int __match_all_sync(unsigned int mask, T value, int* all_equal) {
     const unsigned int equal = grader_rt::match_any(mask, value);
-    *all_equal = __all_sync(mask, (equal & mask) == (mask & grader_rt::current->warp->live_mask));
+    *all_equal = __all_sync(mask, (equal & mask) == (mask & grader_rt::current_lane()->warp->live_mask));
     return *all_equal ? equal : 0;
 }
 
