@@ -28,7 +28,13 @@ def compile_flags(mode: Mode, compiler: Family) -> list[str]:
         raise NotImplementedError("checked mode")
     flags = ["-std=c++17", "-O2", "-g1", *_SHARED_LIBRARY, f"-I{INCLUDE}", "-include", "cuda_runtime.h"]
     # Device code may divide by zero, overflow and pun; CUDA's compiler does not use such things against it.
-    flags += ["-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math", "-fno-stack-protector"]
+    flags += [
+        "-fwrapv",
+        "-fno-strict-aliasing",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fno-stack-protector",
+    ]
     # Pragmas such as `unroll` are for nvcc.
     flags += ["-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function"]
     if compiler == "g++":
@@ -41,5 +47,14 @@ def runtime_flags(mode: Mode, compiler: Family) -> list[str]:
     if mode == "checked":
         raise NotImplementedError("checked mode")
     del compiler
-    flags = ["-std=c++17", "-O2", "-g1", *_SHARED_LIBRARY, "-fvisibility=hidden", "-fexceptions", "-fno-stack-protector", "-pthread"]
+    flags = [
+        "-std=c++17",
+        "-O2",
+        "-g1",
+        *_SHARED_LIBRARY,
+        "-fvisibility=hidden",
+        "-fexceptions",
+        "-fno-stack-protector",
+        "-pthread",
+    ]
     return [*flags, "-fno-strict-aliasing", "-Wall", "-Wextra", f"-I{INCLUDE}", "-c"]

@@ -110,10 +110,11 @@ def _prelude_options(
     suffix, option = (".h.gch", "-include") if toolchain.family == "g++" else (".pch", "-include-pch")
     flags = emulator.compile_flags(mode, toolchain.family)
     address = store.key(prelude.source(names), *flags, _runtime_address(toolchain, mode))
-    stored = store.get("preludes", address + suffix)
-    if stored is None and (build or store.seen_before("preludes", address)):
+    # g++ reads the header itself when it finds that the precompiled one does not fit: both have to be there.
+    header, stored = store.get("preludes", f"{address}.h"), store.get("preludes", address + suffix)
+    if (header is None or stored is None) and (build or store.seen_before("preludes", address)):
         stored = _build_prelude(toolchain, names, flags, address, suffix)
-    return (option, str(stored).removesuffix(".gch")) if stored else ()
+    return (option, str(stored).removesuffix(".gch")) if stored and stored.exists() else ()
 
 
 def _build_prelude(
@@ -127,7 +128,6 @@ def _build_prelude(
         command = [toolchain.path, *flags, "-x", "c++-header", str(header), "-o", str(built)]
         if sandbox.run(command, cwd=folder, limits=LIMITS).returncode != 0:
             return None
-        # g++ reads the header itself when it finds that the precompiled one does not fit.
-        store.put("preludes", f"{address}.h", header)
-        stored = store.put("preludes", address + suffix, built, keep=2 * MAX_PRELUDES)
-        return stored if stored != built else None
+        kept_header = store.put("preludes", f"{address}.h", header, keep=3 * MAX_PRELUDES)
+        kept = store.put("preludes", address + suffix, built, keep=3 * MAX_PRELUDES)
+        return kept if kept != built and kept_header != header else None

@@ -178,21 +178,22 @@ GRADER_INLINE Lane* resume(Lane* from, Lane* to) {
     return switch_lanes(from, to);
 }
 
-// Goes on with the next lane of the ring, which nearly always is the next in memory: the branch lets the
-// processor go on before the pointer has been loaded.
-GRADER_INLINE Lane* resume_next(Lane* self) {
+// The next lane of the ring, which nearly always is the next in memory: the branch lets the processor go on
+// before the pointer has been loaded.
+GRADER_INLINE Lane* next_lane(Lane* self) {
     Lane* next = self->next;
     Lane* guess = self + 1;
-    if (__builtin_expect(next == guess, 1)) {
-        asm("" : "+r"(guess));  // or the compiler sees that both are the same
-        next = guess;
-    }
-    return resume(self, next);
+    if (__builtin_expect(next != guess, 0)) return next;
+    asm("" : "+r"(guess));  // or the compiler sees that both are the same
+    return guess;
 }
 
-GRADER_COLD void complete_collective(Lane* self, unsigned int epoch);
+// The last lane of the warp has come, or the first that waits at all: returns the lane to go on with, or null
+// when the wait is over.
+GRADER_COLD Lane* complete_collective(Lane* self);
+GRADER_COLD Lane* complete_barrier(Lane* self);
+// Resumed too early.
 GRADER_COLD void wait_collective(Lane* self, unsigned int epoch);
-GRADER_COLD void complete_barrier(Lane* self, unsigned int epoch);
 GRADER_COLD void wait_barrier(Lane* self, unsigned int epoch);
 [[noreturn]] GRADER_COLD void no_kernel(const char* what);
 

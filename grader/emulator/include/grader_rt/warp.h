@@ -9,14 +9,14 @@ namespace grader_rt __attribute__((visibility("hidden"))) {
 
 inline constexpr unsigned int all_lanes = 0xffffffffu;
 
-// Comes to the collective of number `epoch` and returns when every live lane of the warp has.
+// Comes to the collective of number `epoch` and returns when every live lane of the warp has. There is one
+// place to wait at, so that all who wait here have the same program counter.
 GRADER_INLINE void gather(Lane* self, Warp* warp, unsigned int epoch) {
-    if (__builtin_expect(--warp->missing != 0, 1)) {
-        self = resume_next(self);
-        if (__builtin_expect(self->warp->epoch == epoch, 0)) wait_collective(self, epoch);
-    } else {
-        complete_collective(self, epoch);
-    }
+    Lane* next;
+    if (__builtin_expect(--warp->missing != 0, 1)) next = next_lane(self);
+    else if (!(next = complete_collective(self))) return;
+    self = resume(self, next);
+    if (__builtin_expect(self->warp->epoch == epoch, 0)) wait_collective(self, epoch);
 }
 
 // A collective of some lanes of a warp, with values of its own.
@@ -143,12 +143,11 @@ GRADER_INLINE void __syncthreads() {
     grader_rt::Lane* self = grader_rt::self_or_fail("__syncthreads");
     grader_rt::Warp* warp = self->warp;
     const unsigned int epoch = warp->barrier_epoch;
-    if (__builtin_expect(--warp->barrier_missing != 0, 1)) {
-        self = grader_rt::resume_next(self);
-        if (__builtin_expect(self->warp->barrier_epoch == epoch, 0)) grader_rt::wait_barrier(self, epoch);
-    } else {
-        grader_rt::complete_barrier(self, epoch);
-    }
+    grader_rt::Lane* next;
+    if (__builtin_expect(--warp->barrier_missing != 0, 1)) next = grader_rt::next_lane(self);
+    else if (!(next = grader_rt::complete_barrier(self))) return;
+    self = grader_rt::resume(self, next);
+    if (__builtin_expect(self->warp->barrier_epoch == epoch, 0)) grader_rt::wait_barrier(self, epoch);
 }
 
 int __syncthreads_count(int predicate) __attribute__((visibility("hidden")));
