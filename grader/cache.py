@@ -45,14 +45,15 @@ def get(kind: str, address: str) -> Path | None:
     return path
 
 
-def seen_before(kind: str, address: str) -> bool:
+def seen_before(address: str) -> bool:
     """Whether this was asked before; the first time it is noted."""
-    note = root() / kind / f"{address}.seen"
+    note = root() / "seen" / address
     if note.exists():
         return True
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
         note.touch()
+        _prune(note.parent, MAX_ENTRIES)
     return False
 
 

@@ -112,9 +112,10 @@ def _prelude_options(
     address = store.key(prelude.source(names), *flags, _runtime_address(toolchain, mode))
     # g++ reads the header itself when it finds that the precompiled one does not fit: both have to be there.
     header, stored = store.get("preludes", f"{address}.h"), store.get("preludes", address + suffix)
-    if (header is None or stored is None) and (build or store.seen_before("preludes", address)):
-        stored = _build_prelude(toolchain, names, flags, address, suffix)
-    return (option, str(stored).removesuffix(".gch")) if stored and stored.exists() else ()
+    if header is None or stored is None:
+        worth_it = build or store.seen_before(address)
+        stored = _build_prelude(toolchain, names, flags, address, suffix) if worth_it else None
+    return (option, str(stored).removesuffix(".gch")) if stored else ()
 
 
 def _build_prelude(
@@ -128,6 +129,6 @@ def _build_prelude(
         command = [toolchain.path, *flags, "-x", "c++-header", str(header), "-o", str(built)]
         if sandbox.run(command, cwd=folder, limits=LIMITS).returncode != 0:
             return None
-        kept_header = store.put("preludes", f"{address}.h", header, keep=3 * MAX_PRELUDES)
-        kept = store.put("preludes", address + suffix, built, keep=3 * MAX_PRELUDES)
+        kept_header = store.put("preludes", f"{address}.h", header, keep=2 * MAX_PRELUDES)
+        kept = store.put("preludes", address + suffix, built, keep=2 * MAX_PRELUDES)
         return kept if kept != built and kept_header != header else None
