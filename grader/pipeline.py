@@ -167,10 +167,15 @@ def _case_findings(gates: Sequence[Check], subject: CaseSubject) -> Iterator[Fin
 
 def _with_cause(verdict: Verdict, run: Run) -> Verdict:
     """Let what the device saw explain a failure: a fact with a line outranks a general hint."""
+    remedies = {
+        "exited_before_barrier": "keep every thread alive until the last barrier; guard the store instead",
+    }
     seen = next((event for event in run.events if event.severity == "warning" and event.where), None)
     if verdict.status != "fail" or verdict.line or seen is None or seen.where is None:
         return verdict
-    return msgspec.structs.replace(verdict, hint=seen.message, line=seen.where.line)
+    summary = f"{verdict.summary}. At line {seen.where.line}, {seen.message}"
+    hint = remedies.get(seen.kind, verdict.hint)
+    return msgspec.structs.replace(verdict, summary=summary, hint=hint, line=seen.where.line)
 
 
 def _case_finding(
