@@ -1,4 +1,4 @@
-// expect: fail written; score 0; says "no kernel"; The function returns at once: no kernel, no output.
+// expect: fail runs; score 0; says "without launching a kernel"; The function returns at once: no kernel, no output.
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// expect: fail written; score 15..45; Refuses N that is not a multiple of 32, and says so where nobody reads it.
+// expect: fail runs; score 35..50; says "without launching a kernel"; Refuses N that is not a multiple of 32, and says so where nobody reads it.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

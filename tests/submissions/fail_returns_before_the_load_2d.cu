@@ -1,4 +1,4 @@
-// expect: fail finite, close; score 30..60; The same in 2-D: thread rows past N leave, and with them their rows of K and V in every tile.
+// expect: fail finite; score 40..50; The same in 2-D: thread rows past N leave, and with them their rows of K and V in every tile.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
