@@ -74,12 +74,6 @@ def run(
     a few times a second, for whoever shows progress.
     """
 
-    def confine() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu, limits.cpu + 2))
-        resource.setrlimit(resource.RLIMIT_DATA, (limits.data, limits.data))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
     started = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -89,8 +83,8 @@ def run(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=confine,
     )
+    _limit(process.pid, limits)
     try:
         texts, truncated, timed_out = _drain(process, started + limits.wall, limits.output, tick)
     finally:
@@ -104,6 +98,22 @@ def run(
     return Completed(
         process.returncode, texts[0], texts[1], timed_out, truncated, time.perf_counter() - started
     )
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    """Set the limits of a child that has just been started, before it has run any code of a student.
+
+    From outside and not in a `preexec_fn`, which makes Python fork: a fork runs the handlers of every library
+    of this process, and OpenBLAS deadlocks in its own when another thread is inside a matrix product.
+    """
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, limits.cpu, limits.cpu + 2),
+        (resource.RLIMIT_DATA, limits.data, limits.data),
+        (resource.RLIMIT_FSIZE, limits.file_size, limits.file_size),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, kind, (soft, hard))
 
 
 def _drain(
