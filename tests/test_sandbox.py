@@ -1,6 +1,7 @@
 """Children are confined: output capped, deadline kept, nothing inherited, nothing left running."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -70,3 +71,25 @@ def test_a_file_cannot_grow_beyond_its_limit(tmp_path):
     done = run([PYTHON, "-c", code], cwd=tmp_path, limits=Limits(file_size=1_000_000))
     assert done.returncode != 0
     assert (tmp_path / "big").stat().st_size <= 1_000_000
+
+
+def test_children_start_while_another_thread_is_inside_a_matrix_product(tmp_path):
+    """A fork in that moment deadlocks in OpenBLAS's fork handler; the pipeline is in it in every grade."""
+    code = """
+import sys, threading
+from pathlib import Path
+import numpy as np
+from grader.sandbox import Limits, run
+stop = threading.Event()
+matrix = np.ones((300, 300))
+def multiply():
+    while not stop.is_set():
+        matrix @ matrix
+thread = threading.Thread(target=multiply)
+thread.start()
+for _ in range(60):
+    run(["true"], cwd=Path(sys.argv[1]), limits=Limits())
+stop.set()
+thread.join()
+"""
+    subprocess.run([PYTHON, "-c", code, str(tmp_path)], check=True, timeout=60)
