@@ -238,7 +238,8 @@ def mask(shape: Shape, random: Random, sizes: Sizes) -> Values:
     visible = random.uniform("mask", shape) < 2 / 3
     grid = np.atleast_2d(visible)  # a view, also of a mask for one query
     query = np.arange(grid.shape[-2])
-    grid[..., query, query % grid.shape[-1]] = True
+    if grid.size:
+        grid[..., query, query % grid.shape[-1]] = True
     return visible.astype(np.float64)
 
 

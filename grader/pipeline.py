@@ -24,6 +24,7 @@ from grader import __version__, checks, course, inputs, numerics
 from grader.checks import CaseSubject, Check, SubmissionSubject
 from grader.checks.deterministic import DEFAULT_REPEATS
 from grader.devices import Device
+from grader.errors import GraderError
 from grader.jobs import Call
 from grader.numerics import Expected
 from grader.records import (
@@ -251,7 +252,14 @@ def _prepare(
     arrays = inputs.make(entry.parameters, case.dims, case.inputs, case.seed)
     values = {name: _as_reference_input(array) for name, array in arrays.items()}
     reference = course.reference_of(assignment, entry)
-    return arrays, reference(**values, **course.scalars_of(entry, case))
+    try:
+        return arrays, reference(**values, **course.scalars_of(entry, case))
+    except Exception as error:  # whatever a course author's code may raise
+        raise GraderError(
+            f"{assignment.folder / 'reference.py'}: {entry.reference}() fails in case \"{case.name}\":"
+            f" {type(error).__name__}: {error}",
+            "the course author has to mend the reference",
+        ) from error
 
 
 def _as_reference_input(array: np.ndarray | None) -> np.ndarray | None:
