@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="grader",
-    help="Grade CUDA FlashAttention assignments: on a GPU, or on this machine's CPU without one.",
+    help="Grade CUDA FlashAttention assignments, on any machine with a C++ compiler: no GPU is needed.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -41,7 +41,7 @@ def examine() -> list[Examined]:
         _sandbox(),
         _nvcc(),
         _gpu(),
-        _package("cupy", "for grading on a GPU: pip install 'flashgrade[cuda13]' (or [cuda12])"),
+        _package("cupy", "optional: pip install 'flashgrade[cuda13]' (or [cuda12])"),
         _modal(),
     ]
 
@@ -72,6 +72,11 @@ def show(examined: Sequence[Examined], console: Console) -> None:
     console.print()
     if can_grade(examined):
         console.print("This machine grades on its CPU: grader grade flash_attention.cu", highlight=False)
+        console.print(
+            "nvcc, a GPU, cupy and Modal are for grading on a GPU, which this version does not do yet.",
+            style="dim",
+            highlight=False,
+        )
     else:
         missing = ", ".join(item.what for item in examined if item.needed and not item.ok)
         console.print(f"This machine cannot grade yet. Missing: {missing}.", highlight=False)
@@ -129,9 +134,7 @@ def _cache() -> Examined:
 def _sandbox() -> Examined:
     path = shutil.which("bwrap")
     found = path or "own process group and resource limits only"
-    return Examined(
-        "bubblewrap", path is not None, found, "to isolate untrusted submissions: apt install bubblewrap"
-    )
+    return Examined("bubblewrap", path is not None, found, "optional: apt install bubblewrap")
 
 
 def _nvcc() -> Examined:
@@ -142,7 +145,7 @@ def _nvcc() -> Examined:
             "nvcc",
             False,
             "not on PATH, nor in CUDA_HOME",
-            "pip install 'flashgrade[nvcc]', or NVIDIA's toolkit",
+            "optional: pip install 'flashgrade[nvcc]', or NVIDIA's toolkit",
         )
     answer = _output([path, "--version"])
     release = next((line for line in answer.splitlines() if "release" in line), answer).strip()
@@ -162,7 +165,7 @@ def _package(name: str, advice: str) -> Examined:
 
 def _modal() -> Examined:
     if importlib.util.find_spec("modal") is None:
-        return Examined("Modal", False, "not installed", "for a cloud GPU: pip install 'flashgrade[modal]'")
+        return Examined("Modal", False, "not installed", "optional: pip install 'flashgrade[modal]'")
     config = Path(os.environ.get("MODAL_CONFIG_PATH", Path.home() / ".modal.toml"))
     token = "MODAL_TOKEN_ID" in os.environ or config.is_file()
     return Examined("Modal", token, "token found" if token else "installed, no token", "run: modal setup")
