@@ -3,6 +3,7 @@
 #include "cuda_runtime.h"
 
 #include "state.inc"
+#include "checked/hooks.inc"
 #include "events.inc"
 #include "memory.inc"
 #include "scheduler.inc"
@@ -10,3 +11,4 @@
 #include "faults.inc"
 #include "api.inc"
 #include "cublas.inc"
+#include "checked/checked.inc"

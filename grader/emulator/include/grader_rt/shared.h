@@ -50,12 +50,20 @@ struct DynamicAtFileScope {
     explicit DynamicAtFileScope(void (*set)()) { on_launch(set); }
 };
 
+extern const char* dynamic_name;  // for messages of checked mode
+
 template <class T>
 GRADER_INLINE T* dynamic_pointer() {
     return reinterpret_cast<T*>(dynamic_shared);
 }
 
 }  // namespace grader_rt
+
+#ifdef GRADER_CHECKED
+#define GRADER_NAME_DYNAMIC(name) ::grader_rt::dynamic_name = name
+#else
+#define GRADER_NAME_DYNAMIC(name) static_cast<void>(0)
+#endif
 
 #define GRADER_SHARED_VARIABLE(unique, declared_line, name, ...)                \
     struct name##_grader_declaration {                                          \
@@ -64,6 +72,7 @@ GRADER_INLINE T* dynamic_pointer() {
     };                                                                          \
     auto& name = *::grader_rt::shared_variable<name##_grader_declaration, __VA_ARGS__>(#name)
 #define GRADER_SHARED_DYNAMIC(line, name, ...) \
+    GRADER_NAME_DYNAMIC(#name);                \
     __VA_ARGS__* const name = ::grader_rt::dynamic_pointer<__VA_ARGS__>()
 #define GRADER_SHARED_DYNAMIC_FILE(line, name, ...)                           \
     static GRADER_THREAD_LOCAL __VA_ARGS__* name;                             \

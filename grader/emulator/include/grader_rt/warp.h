@@ -135,6 +135,17 @@ inline unsigned int match_any(unsigned int mask, T value) {
     return result;
 }
 
+// Checked mode has to know what __syncwarp() orders.
+#ifdef GRADER_CHECKED
+void checked_warp_met(unsigned int epoch);
+void checked_lane_arrives();
+void checked_lane_leaves(unsigned int members);
+#else
+GRADER_INLINE void checked_warp_met(unsigned int) {}
+GRADER_INLINE void checked_lane_arrives() {}
+GRADER_INLINE void checked_lane_leaves(unsigned int) {}
+#endif
+
 GRADER_COLD int barrier_vote(bool predicate, bool count_true, void* site);
 
 }  // namespace grader_rt
@@ -158,10 +169,13 @@ GRADER_INLINE void __syncwarp(unsigned int mask = grader_rt::all_lanes) {
     grader_rt::Lane* self = grader_rt::self_or_fail("__syncwarp");
     grader_rt::Warp* warp = self->warp;
     if (__builtin_expect(grader_rt::is_full(mask, warp), 1)) {
-        grader_rt::gather(self, warp, warp->epoch);
+        const unsigned int epoch = warp->epoch;
+        grader_rt::gather(self, warp, epoch);
+        grader_rt::checked_warp_met(epoch);
     } else {
-        grader_rt::gather_group(self, mask, 0);
-        grader_rt::leave_group(self);
+        grader_rt::checked_lane_arrives();
+        grader_rt::checked_lane_leaves(grader_rt::gather_group(self, mask, 0)->members);
+        grader_rt::leave_group(grader_rt::current_lane());
     }
 }
 
