@@ -174,7 +174,7 @@ def _with_cause(verdict: Verdict, run: Run) -> Verdict:
     seen = next((event for event in run.events if event.severity == "warning" and event.where), None)
     if verdict.status != "fail" or verdict.line or seen is None or seen.where is None:
         return verdict
-    summary = f"{verdict.summary}. At line {seen.where.line}, {seen.message}"
+    summary = f"{verdict.summary.rstrip('.')}. At line {seen.where.line}, {seen.message}"
     hint = remedies.get(seen.kind, verdict.hint)
     return msgspec.structs.replace(verdict, summary=summary, hint=hint, line=seen.where.line)
 

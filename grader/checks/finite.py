@@ -15,11 +15,12 @@ def check(subject: CaseSubject) -> Verdict:
     for name, got in subject.run.outputs.items():
         bad = ~np.isfinite(compare.as_float(got))
         if bad.any():
-            where = compare.where(bad, subject.assignment.tile)
-            first = ", ".join(map(str, np.argwhere(bad)[0]))
-            value = compare.as_float(got)[bad][0]
-            summary = f"{np.count_nonzero(bad)} of {bad.size} elements of {name} are NaN or infinite" + (
-                f"; the first is {name}[{first}] = {value}" + (f". {where}" if where else "")
+            first = ",".join(map(str, np.argwhere(bad)[0]))
+            value = str(compare.as_float(got)[bad][0]).replace("nan", "NaN").replace("inf", "infinity")
+            count = np.count_nonzero(bad)
+            summary = (
+                f"{count} of {bad.size} elements of {name} are not finite;"
+                f" the first is {name}[{first}] = {value}"
             )
             return Verdict("fail", summary, subject.case.hint, comparisons=compare.all_outputs(subject))
     return Verdict("pass")

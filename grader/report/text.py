@@ -199,7 +199,12 @@ def _compiler(page: _Page, result: Result) -> None:
 
 def _advice(page: _Page, result: Result, *, verbose: bool) -> None:
     """Say what the device saw beside the errors that findings already tell."""
-    seen = view.sightings(event for event in result.events if event.severity != "error" or verbose)
+    told = [finding.summary for finding in result.findings if finding.status == "fail"]
+    seen = view.sightings(
+        event
+        for event in result.events
+        if verbose or (event.severity != "error" and not any(event.message in summary for summary in told))
+    )
     if not seen:
         return
     page.heading("Also seen")
