@@ -95,8 +95,20 @@ class Bench:
         library = folder / "kernel.so"
         flags = emulator.compile_flags("fast", self.toolchain.family)
         said = self._compile(
-            [*flags, "-x", "c++", str(folder / "kernel.cu"), "-x", "none", str(self.runtime)]
-            + ["-shared", "-pthread", "-ldl", "-o", str(library)]
+            [
+                *flags,
+                "-x",
+                "c++",
+                str(folder / "kernel.cu"),
+                "-x",
+                "none",
+                str(self.runtime),
+                "-shared",
+                "-pthread",
+                "-ldl",
+                "-o",
+                str(library),
+            ]
         )
         return library, said
 
@@ -134,7 +146,8 @@ def program(kernel: str, launch: str = "k<<<1, 64>>>(out, n);", before: str = ""
     The body's first line is line 5.
     """
     return (
-        f"#include <cstdio>\n#include <cassert>\n{before}\n__global__ void k(float* out, int n) {{\n{kernel}\n}}\n"
+        f"#include <cstdio>\n#include <cassert>\n{before}\n"
+        f"__global__ void k(float* out, int n) {{\n{kernel}\n}}\n"
         f'extern "C" __attribute__((visibility("default"))) int entry(float* out, int n) {{\n{launch}\n'
         "return cudaDeviceSynchronize();\n}\n"
     )
@@ -174,7 +187,8 @@ def test_barriers_shuffles_votes_and_reductions_agree_with_cuda_in_every_order(
 ) -> None:
     """Whatever the order of threads, warps and blocks."""
     ran = bench.run(program(REDUCTIONS), schedule=schedule)
-    assert ran.code == 0 and ran.answer["error"] == 0 and not ran.events, ran
+    assert not ran.events
+    assert (ran.code, ran.answer["error"]) == (0, 0)
     assert ran.answer["values"] == [1.0] * 64
 
 
@@ -196,7 +210,9 @@ def test_a_warp_with_fewer_than_32_threads_takes_the_full_mask(bench: Bench) -> 
         "float v = 1; for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o) > 0 ? 1 : 0; __syncwarp();"
     )
     ran = bench.run(program(body + "out[threadIdx.x] = threadIdx.x;", "k<<<1, 41>>>(out, n);"), 41)
-    assert ran.code == 0 and ran.answer["values"] == list(range(41)) and not ran.events
+    assert ran.code == 0
+    assert ran.answer["values"] == list(range(41))
+    assert not ran.events
 
 
 def test_a_lane_that_spins_on_a_lock_lets_its_holder_run(bench: Bench) -> None:
@@ -228,7 +244,8 @@ extern "C" __attribute__((visibility("default"))) int entry(float* out, int n) {
 }
 """
     ran = bench.run(source)
-    assert ran.answer["returned"] == 0 and ran.answer["values"] == [5.0] * 64, ran
+    assert ran.answer["returned"] == 0, ran
+    assert ran.answer["values"] == [5.0] * 64
     assert ran.answer["launches"][0]["shared_dynamic"] == 100000
 
 
@@ -248,8 +265,11 @@ def test_symbols_events_streams_and_copies(bench: Bench) -> None:
     before = "__constant__ float table[4]; __device__ float seen[4];"
     body = "seen[threadIdx.x] = 2 * table[threadIdx.x]; out[threadIdx.x] = __ldg(&table[threadIdx.x]);"
     ran = bench.run(program(body, launch, before), 4)
-    assert ran.answer["returned"] == 0 and ran.answer["values"] == [1, 2, 3, 4], ran
-    assert ran.answer["live"] == 0 and ran.answer["peak"] == 16 and not ran.events
+    assert ran.answer["returned"] == 0, ran
+    assert ran.answer["values"] == [1, 2, 3, 4]
+    assert ran.answer["live"] == 0
+    assert ran.answer["peak"] == 16
+    assert not ran.events
 
 
 def test_fmaxf_ignores_nan_and_fast_intrinsics_are_close(bench: Bench) -> None:
@@ -257,9 +277,11 @@ def test_fmaxf_ignores_nan_and_fast_intrinsics_are_close(bench: Bench) -> None:
     body = """float nan = __int_as_float(0x7fffffff); int i = threadIdx.x; if (i) return;
       out[0] = fmaxf(nan, 1.0f) + fmaxf(2.0f, nan) + fminf(nan, 4.0f) + max(8.0f, nan);
       out[1] = __expf(1.0f); out[2] = rsqrtf(4.0f); out[3] = __saturatef(7.0f); out[4] = __frcp_rn(4.0f);
-      out[5] = max(-1, 3u) == 0xffffffffu; out[6] = __popc(255) + __clz(1) + __ffs(8); out[7] = exp2f(3.0f);"""
+      out[5] = max(-1, 3u) == 0xffffffffu; out[6] = __popc(255) + __clz(1) + __ffs(8);
+      out[7] = exp2f(3.0f);"""
     values = bench.run(program(body), 8).answer["values"]
-    assert values[0] == 15 and values[2:] == [0.5, 1.0, 0.25, 1.0, 8 + 31 + 4, 8.0]
+    assert values[0] == 15
+    assert values[2:] == [0.5, 1.0, 0.25, 1.0, 8 + 31 + 4, 8.0]
     assert abs(values[1] - 2.7182817) < 1e-6
 
 
@@ -299,10 +321,15 @@ def test_a_write_far_past_the_end_names_the_buffer_the_thread_and_the_line(bench
         program("\nif (threadIdx.x == 5)\n  out[n + 1000] = 1;", "k<<<3, 64>>>(out, n);"), workers=1
     )
     event = ran.event("illegal_access")
-    assert "writes" in event["message"] and "past the end of out (256 bytes)" in event["message"]
-    assert event["block"] == [0, 0, 0] and event["thread"] == [5, 0, 0] and event["kernel"] == "k"
+    assert "writes" in event["message"]
+    assert "past the end of out (256 bytes)" in event["message"]
+    assert event["block"] == [0, 0, 0]
+    assert event["thread"] == [5, 0, 0]
+    assert event["kernel"] == "k"
     assert ran.line(event) == 7
-    assert ran.code == 0 and ran.answer["name"] == "cudaErrorIllegalAddress" and ran.answer["returned"] == 700
+    assert ran.code == 0
+    assert ran.answer["name"] == "cudaErrorIllegalAddress"
+    assert ran.answer["returned"] == 700
 
 
 def test_a_small_overrun_breaks_the_red_zone(bench: Bench) -> None:
@@ -315,7 +342,8 @@ def test_errors_stay_until_read_and_faults_stay_for_ever(bench: Bench) -> None:
     """A refused launch is forgotten when it is read; after a fault every call fails."""
     launch = """
   k<<<1, 2000>>>(out, n);
-  if (cudaDeviceSynchronize() != cudaSuccess || cudaPeekAtLastError() != cudaErrorInvalidConfiguration) return 1;
+  if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+  if (cudaPeekAtLastError() != cudaErrorInvalidConfiguration) return 1;
   if (cudaGetLastError() != cudaErrorInvalidConfiguration || cudaGetLastError() != cudaSuccess) return 2;
   k<<<1, 1>>>(nullptr, n);
   void* p; cudaGetLastError();
@@ -343,7 +371,8 @@ def test_errors_stay_until_read_and_faults_stay_for_ever(bench: Bench) -> None:
 def test_limits_are_those_of_the_hardware(bench: Bench, launch: str, error: str) -> None:
     """The kernel does not run, and the error is CUDA's."""
     ran = bench.run(program("out[0] = 1;", launch))
-    assert ran.answer["name"] == error and ran.answer["values"][0] != 1
+    assert ran.answer["name"] == error
+    assert ran.answer["values"][0] != 1
 
 
 def test_static_shared_memory_above_48_kb_is_known_when_the_library_is_loaded(bench: Bench) -> None:
@@ -364,8 +393,10 @@ def test_a_divergent_barrier_says_who_waits_where(bench: Bench) -> None:
     body = "if (threadIdx.x < 40)\n  __syncthreads();\nelse\n  __shfl_sync(0xffffffff, n, 0);"
     ran = bench.run(program(body))
     event = ran.event("barrier")
-    assert "40 wait in __syncthreads() at {pc}" in event["message"] and "24 wait" in event["message"]
-    assert ran.line(event) == 6 and ran.line(event, "other_pc") == 8
+    assert "40 wait in __syncthreads() at {pc}" in event["message"]
+    assert "24 wait" in event["message"]
+    assert ran.line(event) == 6
+    assert ran.line(event, "other_pc") == 8
     assert ran.answer["name"] == "cudaErrorLaunchTimeout"
 
 
@@ -373,8 +404,11 @@ def test_a_thread_that_returned_counts_as_arrived_and_is_warned_about(bench: Ben
     """As on hardware since Volta."""
     ran = bench.run(program("if (threadIdx.x >= 50) return;\n__syncthreads();\nout[threadIdx.x] = 1;"))
     event = ran.event("exited_before_barrier")
-    assert event["severity"] == "warning" and "14 of 64" in event["message"] and ran.line(event) == 6
-    assert ran.answer["error"] == 0 and ran.answer["values"][:50] == [1.0] * 50
+    assert event["severity"] == "warning"
+    assert "14 of 64" in event["message"]
+    assert ran.line(event) == 6
+    assert ran.answer["error"] == 0
+    assert ran.answer["values"][:50] == [1.0] * 50
 
 
 @pytest.mark.parametrize(
@@ -389,7 +423,9 @@ def test_an_endless_kernel_ends(bench: Bench, body: str) -> None:
     """With its line; other blocks may have run."""
     ran = bench.run(program(body, "k<<<8, 64>>>(out, n);"), seconds=0.3)
     event = ran.event("hang")
-    assert event["thread"] is not None and ran.code == 0 and ran.answer["name"] == "cudaErrorLaunchTimeout"
+    assert event["thread"] is not None
+    assert ran.code == 0
+    assert ran.answer["name"] == "cudaErrorLaunchTimeout"
 
 
 @pytest.mark.parametrize(
@@ -400,8 +436,8 @@ def test_an_endless_kernel_ends(bench: Bench, body: str) -> None:
         ("throw 1;", "trap", "cudaErrorLaunchFailure", "exception"),
         ("out[0] = n / (n - 64);", "trap", "cudaErrorLaunchFailure", "division by zero"),
         (
-            "struct R { static int f(int i) { volatile char b[999]; b[0] = 1; return i ? f(i + 1) + b[0] : 0; } };"
-            "out[0] = R::f(1);",
+            "struct R { static int f(int i) {"
+            " volatile char b[999]; b[0] = 1; return i ? f(i + 1) + b[0] : 0; } }; out[0] = R::f(1);",
             "stack_overflow",
             "cudaErrorHardwareStackError",
             "stack overflowed",
@@ -421,7 +457,8 @@ def test_a_kernel_that_fails_names_its_failure(
     """One event, CUDA's own error, and host code goes on."""
     ran = bench.run(program(body))
     assert words in ran.event(kind)["message"], ran.events
-    assert ran.code == 0 and ran.answer["name"] == error
+    assert ran.code == 0
+    assert ran.answer["name"] == error
 
 
 def test_a_host_pointer_in_a_kernel_faults_as_on_a_gpu(bench: Bench) -> None:
@@ -456,13 +493,16 @@ def test_memory_that_was_freed_cannot_be_used(bench: Bench) -> None:
 def test_a_copy_that_cuda_refuses_is_refused(bench: Bench, copy: str, words: str) -> None:
     """With the reason that CUDA does not give."""
     ran = bench.run(program("", f"float h[4] = {{}}; return {copy};"))
-    assert ran.answer["returned"] == 1 and words in ran.event("bad_copy")["message"]
+    assert ran.answer["returned"] == 1
+    assert words in ran.event("bad_copy")["message"]
 
 
 def test_a_crash_of_host_code_is_told_and_ends_the_process_with_120(bench: Bench) -> None:
     """The runner sees the code, the report the event; what was printed before is not lost."""
     ran = bench.run(program("", 'printf("before\\n"); *(volatile int*)8 = 1;'))
-    assert ran.code == 120 and "null pointer" in ran.event("crash")["message"] and "before" in ran.printed
+    assert ran.code == 120
+    assert "null pointer" in ran.event("crash")["message"]
+    assert "before" in ran.printed
 
 
 def test_what_a_kernel_prints_arrives(bench: Bench) -> None:
