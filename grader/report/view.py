@@ -217,12 +217,12 @@ def _problem(result: Result, group: list[Finding]) -> Problem:
     )
 
 
-def _unclear(finding: Finding, case: CaseResult | None) -> tuple[bool, bool, float, float]:
-    """Order findings by how well they teach: visible, partly right, worth many points, small."""
+def _unclear(finding: Finding, case: CaseResult | None) -> tuple[bool, bool, bool, float]:
+    """Order findings by how well they teach: visible, partly right, no dimension of 1, small."""
     if case is None:
-        return False, False, 0.0, 0.0
+        return False, False, False, 0.0
     all_wrong = any(c.outside == c.elements for c in finding.comparisons)
-    return case.hidden, all_wrong, -case.max_points, math.prod(case.dims.values())
+    return case.hidden, all_wrong, 1 in case.dims.values(), math.prod(case.dims.values())
 
 
 def _event_of(finding: Finding, events: tuple[Event, ...]) -> Event | None:
