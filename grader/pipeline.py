@@ -49,6 +49,11 @@ from grader.score import score
 Progress = Callable[[str, int, int], None]
 """Called with the stage ("build", "run", "check"), how many steps of it are done, and how many there are."""
 
+Prepared = tuple[Mapping[str, np.ndarray | None], Mapping[str, Expected]]
+"""The inputs of a case by name, and what a correct kernel gives for each output."""
+
+_PREPARED: dict[tuple[Path, str, str], Prepared] = {}
+MAX_PREPARED = 200
 CASE_SECONDS = 20.0
 KERNEL_SECONDS = 5.0
 
@@ -244,10 +249,17 @@ def _not_built(
             yield _finding(check, specs[check.name], verdict, because=because)
 
 
-def _prepare(
-    assignment: Assignment, case: Case
-) -> tuple[Mapping[str, np.ndarray | None], Mapping[str, Expected]]:
-    """Make the inputs of a case and compute what a correct kernel gives."""
+def _prepare(assignment: Assignment, case: Case) -> Prepared:
+    """Make the inputs of a case and compute what a correct kernel gives; once for a whole class."""
+    address = (assignment.folder, assignment.version, case.name)
+    if address not in _PREPARED:
+        if len(_PREPARED) >= MAX_PREPARED:
+            _PREPARED.clear()
+        _PREPARED[address] = _made(assignment, case)
+    return _PREPARED[address]
+
+
+def _made(assignment: Assignment, case: Case) -> Prepared:
     entry = course.entry_of(assignment, case)
     arrays = inputs.make(entry.parameters, case.dims, case.inputs, case.seed)
     values = {name: _as_reference_input(array) for name, array in arrays.items()}
@@ -256,7 +268,7 @@ def _prepare(
         return arrays, reference(**values, **course.scalars_of(entry, case))
     except Exception as error:  # whatever a course author's code may raise
         raise GraderError(
-            f"{assignment.folder / 'reference.py'}: {entry.reference}() fails in case \"{case.name}\":"
+            f'{assignment.folder / "reference.py"}: {entry.reference}() fails in case "{case.name}":'
             f" {type(error).__name__}: {error}",
             "the course author has to mend the reference",
         ) from error
@@ -274,7 +286,7 @@ def _run(
     device: Device,
     build: Build,
     cases: Sequence[Case],
-    prepared: Mapping[str, tuple[Mapping[str, np.ndarray | None], Mapping[str, Expected]]],
+    prepared: Mapping[str, Prepared],
     folder: Path,
     progress: Progress,
 ) -> list[Run]:
