@@ -312,6 +312,95 @@ def test_a_typical_file_compiles_without_a_warning(bench: Bench) -> None:
     assert said == ""
 
 
+SMALL_TYPES = """
+#include <cstdio>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <mma.h>
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda_pipeline.h>
+namespace cg = cooperative_groups;
+using namespace nvcuda;
+__global__ void k(float* out, float4* sevens) {
+  __shared__ half a[16][16], b[16][16];
+  __shared__ float c[16][16];
+  __shared__ float4 copied[32];
+  int t = threadIdx.x;
+  for (int i = t; i < 256; i += 32) {
+    a[i / 16][i % 16] = __float2half((i / 16) * 0.5f + i % 16);
+    b[i / 16][i % 16] = __float2half((float)(i / 16 - i % 16));
+  }
+  __syncwarp();
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+  wmma::fill_fragment(fc, 1.0f);
+  wmma::load_matrix_sync(fa, &a[0][0], 16);
+  wmma::load_matrix_sync(fb, &b[0][0], 16);
+  wmma::mma_sync(fc, fa, fb, fc);
+  for (int i = 0; i < fc.num_elements; i++) fc.x[i] *= 2;
+  wmma::store_matrix_sync(&c[0][0], fc, 16, wmma::mem_row_major);
+  __syncwarp();
+  bool product = true;
+  for (int i = t; i < 256; i += 32) {
+    float sum = 1;
+    for (int q = 0; q < 16; q++) sum += ((i / 16) * 0.5f + q) * (float)(i % 16 - q);
+    product = product && c[i / 16][i % 16] == 2 * sum;
+  }
+  auto tile = cg::tiled_partition<8>(cg::this_thread_block());
+  bool groups = cg::reduce(tile, t, cg::plus<int>()) == 8 * (t / 8 * 8) + 28;
+  if (t % 3 == 0) {
+    auto together = cg::coalesced_threads();
+    groups = groups && together.size() == 11 && together.thread_rank() == t / 3;
+  }
+  half2 h = __floats2half2_rn(1.5f, 2.5f);
+  h = __hfma2(h, h, h);
+  bool halves = __low2float(h) == 3.75f && __high2float(h) == 8.75f
+      && __half2float(__float2half(65520.f)) == INFINITY && __half2float(__float2half(65519.f)) == 65504.f
+      && __half2float(__float2half(5.9604645e-8f)) == 5.9604645e-8f
+      && __half2float(__float2half(2.9802322e-8f)) == 0.0f
+      && __bfloat162float(__float2bfloat16(1.00390625f)) == 1.0f
+      && (float)__shfl_xor_sync(0xffffffff, __float2half((float)t), 1) == (float)(t ^ 1);
+  __pipeline_memcpy_async(&copied[t], &sevens[t], 16);
+  __pipeline_commit();
+  bool late = copied[t].x != 7;
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  out[t] = product + 2 * groups + 4 * halves + 8 * (late && copied[t ^ 1].y == 7);
+}
+extern "C" __attribute__((visibility("default"))) int entry(float* out, int n) {
+  float4* sevens;
+  float host[128];
+  for (float& one : host) one = 7;
+  cudaMalloc(&sevens, sizeof host);
+  cudaMemcpy(sevens, host, sizeof host, cudaMemcpyHostToDevice);
+  k<<<1, 32>>>(out, sevens);
+  cudaFree(sevens);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", [0, 1, 5])
+def test_half_bfloat16_wmma_groups_and_asynchronous_copies(bench: Bench, schedule: int) -> None:
+    """Four bits: the product of a warp, cooperative groups, roundings, a copy that is not there too early."""
+    ran = bench.run(SMALL_TYPES, 32, schedule=schedule)
+    assert not ran.events
+    assert ran.answer["values"] == [15.0] * 32
+
+
+def test_exp_is_within_one_unit_in_the_last_place(bench: Bench) -> None:
+    """Our own expf, over its whole range; CUDA's is within two."""
+    body = """float x = -104.5f + 0.19375f * (blockIdx.x * 64 + threadIdx.x);
+      double want = ::exp((double)x); float got = __expf(x), near = (float)want;
+      float unit = near < 1.2e-38f ? 1.4e-45f : near * 1.2e-7f;
+      bool ok = isinf(near) ? isinf(got) : ::fabs(got - want) <= unit;
+      if (!ok) atomicAdd(out, 1.0f);"""
+    ran = bench.run(program(body, "cudaMemset(out, 0, n * 4); k<<<16, 64>>>(out, n);"), 1)
+    assert ran.answer["values"] == [0.0]
+
+
 # --- kernels that are wrong ----------------------------------------------------------------------
 
 

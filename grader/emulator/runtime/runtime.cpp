@@ -8,6 +8,7 @@
 #include "memory.inc"
 #include "scheduler.inc"
 #include "launch.inc"
+#include "pipeline.inc"
 #include "faults.inc"
 #include "api.inc"
 #include "cublas.inc"

@@ -146,6 +146,26 @@ GRADER_INLINE void checked_lane_arrives() {}
 GRADER_INLINE void checked_lane_leaves(unsigned int) {}
 #endif
 
+// Shows all lanes of the warp a pointer; until met_all() what it points to stays.
+GRADER_INLINE const std::uint64_t* show_all(const void* mine) {
+    Lane* self = self_or_fail("a matrix product of a warp");
+    Warp* warp = self->warp;
+    const unsigned int epoch = warp->epoch;
+    std::uint64_t* slots = warp->slots[epoch & 1];
+    slots[self->id] = reinterpret_cast<std::uintptr_t>(mine);
+    gather(self, warp, epoch);
+    return slots;
+}
+GRADER_INLINE void met_all() {
+    Lane* self = current_lane();
+    gather(self, self->warp, self->warp->epoch);
+}
+
+// A lane's asynchronous copies; batches end at a commit.
+void pipeline_copy(void* to, const void* from, std::size_t size, std::size_t zero_fill);
+void pipeline_commit();
+void pipeline_wait(unsigned int stages);
+
 GRADER_COLD int barrier_vote(bool predicate, bool count_true, void* site);
 
 }  // namespace grader_rt

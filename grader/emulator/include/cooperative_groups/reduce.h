@@ -1,0 +1,3 @@
+// Everything of cooperative groups is in one header here.
+#pragma once
+#include "../cooperative_groups.h"
