@@ -3,9 +3,10 @@
 
 // What nvcc's own cuda_runtime.h brings; files rely on it. (<cstdio> is not among it.)
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
+#include <math.h>  // and their names without std::
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <limits>
 #include <new>
 #include <utility>
