@@ -357,6 +357,8 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, enum cudaFuncCache conf
 cudaError_t cudaFuncSetSharedMemConfig(const void* function, enum cudaSharedMemConfig config);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int block_size,
                                                           std::size_t dynamic_shared);
+cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared,
+                             cudaStream_t stream);
 cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t count, int device, cudaStream_t stream);
 cudaError_t cudaMemAdvise(const void* pointer, std::size_t count, enum cudaMemoryAdvise advice, int device);
 }
