@@ -7,6 +7,7 @@ the grader sees it: an exit code and a file of events.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -131,13 +132,19 @@ class Bench:
 @pytest.fixture(scope="module", params=["g++", "clang++"])
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """Both compilers, the runtime built once for each."""
-    import shutil
-
     path = shutil.which(request.param)
     if path is None:
         pytest.skip(f"no {request.param} here")
     toolchain = cpu.Toolchain(path, request.param, "", "")
     return Bench(toolchain, tmp_path_factory.mktemp(request.param.strip("+")))
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """The compiler that the product takes: what the runtime says of a fault hardly depends on it."""
+    toolchain = cpu.find_toolchain()
+    assert toolchain is not None
+    return Bench(toolchain, tmp_path_factory.mktemp("one"))
 
 
 def program(kernel: str, launch: str = "k<<<1, 64>>>(out, n);", before: str = "") -> str:
@@ -404,9 +411,9 @@ def test_exp_is_within_one_unit_in_the_last_place(bench: Bench) -> None:
 # --- kernels that are wrong ----------------------------------------------------------------------
 
 
-def test_a_write_far_past_the_end_names_the_buffer_the_thread_and_the_line(bench: Bench) -> None:
+def test_a_write_far_past_the_end_names_the_buffer_the_thread_and_the_line(one: Bench) -> None:
     """An access outside of every page of the buffer faults, as on a GPU."""
-    ran = bench.run(
+    ran = one.run(
         program("\nif (threadIdx.x == 5)\n  out[n + 1000] = 1;", "k<<<3, 64>>>(out, n);"), workers=1
     )
     event = ran.event("illegal_access")
@@ -421,13 +428,13 @@ def test_a_write_far_past_the_end_names_the_buffer_the_thread_and_the_line(bench
     assert ran.answer["returned"] == 700
 
 
-def test_a_small_overrun_breaks_the_red_zone(bench: Bench) -> None:
+def test_a_small_overrun_breaks_the_red_zone(one: Bench) -> None:
     """The slack up to the page's end is watched."""
-    assert bench.run(program("out[n] = 1;"), 50).answer["redzones"] == 0
-    assert bench.run(program("out[n - 1] = 1;"), 50).answer["redzones"] == 1
+    assert one.run(program("out[n] = 1;"), 50).answer["redzones"] == 0
+    assert one.run(program("out[n - 1] = 1;"), 50).answer["redzones"] == 1
 
 
-def test_errors_stay_until_read_and_faults_stay_for_ever(bench: Bench) -> None:
+def test_errors_stay_until_read_and_faults_stay_for_ever(one: Bench) -> None:
     """A refused launch is forgotten when it is read; after a fault every call fails."""
     launch = """
   k<<<1, 2000>>>(out, n);
@@ -438,7 +445,7 @@ def test_errors_stay_until_read_and_faults_stay_for_ever(bench: Bench) -> None:
   void* p; cudaGetLastError();
   if (cudaMalloc(&p, 4) != cudaErrorIllegalAddress || cudaGetLastError() != cudaErrorIllegalAddress) return 3;
 """
-    ran = bench.run(program("out[0] = 1;", launch))
+    ran = one.run(program("out[0] = 1;", launch))
     assert ran.answer["returned"] == 700
     assert "1024 threads" in ran.event("launch_failed")["message"]
     assert "null pointer" in ran.event("illegal_access")["message"]
@@ -457,16 +464,16 @@ def test_errors_stay_until_read_and_faults_stay_for_ever(bench: Bench) -> None:
         ),
     ],
 )
-def test_limits_are_those_of_the_hardware(bench: Bench, launch: str, error: str) -> None:
+def test_limits_are_those_of_the_hardware(one: Bench, launch: str, error: str) -> None:
     """The kernel does not run, and the error is CUDA's."""
-    ran = bench.run(program("out[0] = 1;", launch))
+    ran = one.run(program("out[0] = 1;", launch))
     assert ran.answer["name"] == error
     assert ran.answer["values"][0] != 1
 
 
-def test_static_shared_memory_above_48_kb_is_known_when_the_library_is_loaded(bench: Bench) -> None:
+def test_static_shared_memory_above_48_kb_is_known_when_the_library_is_loaded(one: Bench) -> None:
     """nvcc refuses it, so the build must."""
-    library, _ = bench.build(program("__shared__ float a[100][64], b[100][64]; a[0][0] = b[n][n] = 1;"))
+    library, _ = one.build(program("__shared__ float a[100][64], b[100][64]; a[0][0] = b[n][n] = 1;"))
     code = (
         "import ctypes,sys; b=ctypes.create_string_buffer(4096);"
         "ctypes.CDLL(sys.argv[1]).grader_rt_static_shared(b,ctypes.c_size_t(4096));print(b.value.decode())"
@@ -477,10 +484,10 @@ def test_static_shared_memory_above_48_kb_is_known_when_the_library_is_loaded(be
     assert json.loads(done.stdout) == [{"kernel": "k", "bytes": 51200, "line": 5}]
 
 
-def test_a_divergent_barrier_says_who_waits_where(bench: Bench) -> None:
+def test_a_divergent_barrier_says_who_waits_where(one: Bench) -> None:
     """Never a hang."""
     body = "if (threadIdx.x < 40)\n  __syncthreads();\nelse\n  __shfl_sync(0xffffffff, n, 0);"
-    ran = bench.run(program(body))
+    ran = one.run(program(body))
     event = ran.event("barrier")
     assert "40 wait in __syncthreads() at {pc}" in event["message"]
     assert "24 wait" in event["message"]
@@ -489,9 +496,9 @@ def test_a_divergent_barrier_says_who_waits_where(bench: Bench) -> None:
     assert ran.answer["name"] == "cudaErrorLaunchTimeout"
 
 
-def test_a_thread_that_returned_counts_as_arrived_and_is_warned_about(bench: Bench) -> None:
+def test_a_thread_that_returned_counts_as_arrived_and_is_warned_about(one: Bench) -> None:
     """As on hardware since Volta."""
-    ran = bench.run(program("if (threadIdx.x >= 50) return;\n__syncthreads();\nout[threadIdx.x] = 1;"))
+    ran = one.run(program("if (threadIdx.x >= 50) return;\n__syncthreads();\nout[threadIdx.x] = 1;"))
     event = ran.event("exited_before_barrier")
     assert event["severity"] == "warning"
     assert "14 of 64" in event["message"]
@@ -508,9 +515,9 @@ def test_a_thread_that_returned_counts_as_arrived_and_is_warned_about(bench: Ben
         "if (threadIdx.x == 3)\n while (true) __syncwarp(8);",
     ],
 )
-def test_an_endless_kernel_ends(bench: Bench, body: str) -> None:
+def test_an_endless_kernel_ends(one: Bench, body: str) -> None:
     """With its line; other blocks may have run."""
-    ran = bench.run(program(body, "k<<<8, 64>>>(out, n);"), seconds=0.3)
+    ran = one.run(program(body, "k<<<8, 64>>>(out, n);"), seconds=0.3)
     event = ran.event("hang")
     assert event["thread"] is not None
     assert ran.code == 0
@@ -541,22 +548,22 @@ def test_an_endless_kernel_ends(bench: Bench, body: str) -> None:
     ],
 )
 def test_a_kernel_that_fails_names_its_failure(
-    bench: Bench, body: str, kind: str, error: str, words: str
+    one: Bench, body: str, kind: str, error: str, words: str
 ) -> None:
     """One event, CUDA's own error, and host code goes on."""
-    ran = bench.run(program(body))
+    ran = one.run(program(body))
     assert words in ran.event(kind)["message"], ran.events
     assert ran.code == 0
     assert ran.answer["name"] == error
 
 
-def test_a_host_pointer_in_a_kernel_faults_as_on_a_gpu(bench: Bench) -> None:
+def test_a_host_pointer_in_a_kernel_faults_as_on_a_gpu(one: Bench) -> None:
     """On a CPU it would silently work."""
-    ran = bench.run(program("out[0] = 1;", "float h[4]; k<<<1, 32>>>(h, n);"))
+    ran = one.run(program("out[0] = 1;", "float h[4]; k<<<1, 32>>>(h, n);"))
     assert "argument 1 of k is a host pointer" in ran.event("illegal_access")["message"]
 
 
-def test_memory_that_was_freed_cannot_be_used(bench: Bench) -> None:
+def test_memory_that_was_freed_cannot_be_used(one: Bench) -> None:
     """Neither by a kernel, nor by a copy, nor freed again."""
     launch = """
   float *p, h; cudaMalloc(&p, 400); cudaFree(p);
@@ -564,7 +571,7 @@ def test_memory_that_was_freed_cannot_be_used(bench: Bench) -> None:
   if (cudaFree(p) != cudaErrorInvalidValue) return 2;
   k<<<1, 32>>>(p, n);
 """
-    ran = bench.run(program("out[0] = 1;", launch))
+    ran = one.run(program("out[0] = 1;", launch))
     assert ran.answer["returned"] == 700
     assert "which was freed" in ran.event("illegal_access")["message"]
     assert "was freed before" in ran.event("bad_free")["message"]
@@ -579,28 +586,28 @@ def test_memory_that_was_freed_cannot_be_used(bench: Bench) -> None:
         ("cudaMemset(h, 0, 4)", "host pointer"),
     ],
 )
-def test_a_copy_that_cuda_refuses_is_refused(bench: Bench, copy: str, words: str) -> None:
+def test_a_copy_that_cuda_refuses_is_refused(one: Bench, copy: str, words: str) -> None:
     """With the reason that CUDA does not give."""
-    ran = bench.run(program("", f"float h[4] = {{}}; return {copy};"))
+    ran = one.run(program("", f"float h[4] = {{}}; return {copy};"))
     assert ran.answer["returned"] == 1
     assert words in ran.event("bad_copy")["message"]
 
 
-def test_a_crash_of_host_code_is_told_and_ends_the_process_with_120(bench: Bench) -> None:
+def test_a_crash_of_host_code_is_told_and_ends_the_process_with_120(one: Bench) -> None:
     """The runner sees the code, the report the event; what was printed before is not lost."""
-    ran = bench.run(program("", 'printf("before\\n"); *(volatile int*)8 = 1;'))
+    ran = one.run(program("", 'printf("before\\n"); *(volatile int*)8 = 1;'))
     assert ran.code == 120
     assert "null pointer" in ran.event("crash")["message"]
     assert "before" in ran.printed
 
 
-def test_what_a_kernel_prints_arrives(bench: Bench) -> None:
+def test_what_a_kernel_prints_arrives(one: Bench) -> None:
     """Through the C library's own printf."""
-    ran = bench.run(program('if (threadIdx.x == 1) printf("N=%d %.2f\\n", n, 0.5);'))
+    ran = one.run(program('if (threadIdx.x == 1) printf("N=%d %.2f\\n", n, 0.5);'))
     assert "N=64 0.50" in ran.printed
 
 
-def test_unwritten_memory_is_nan(bench: Bench) -> None:
+def test_unwritten_memory_is_nan(one: Bench) -> None:
     """Global and shared memory that nobody wrote shows."""
-    ran = bench.run(program("__shared__ float s[64]; out[threadIdx.x] = s[threadIdx.x];"))
+    ran = one.run(program("__shared__ float s[64]; out[threadIdx.x] = s[threadIdx.x];"))
     assert all(value != value for value in ran.answer["values"])
