@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from grader import emulator
-from grader.devices import cpu
-from grader.emulator import rewrite, symbols
+from grader.emulator import rewrite, symbols, toolchain
 
 DRIVER = """
 import ctypes, json, os, sys
@@ -74,11 +73,11 @@ class Ran:
 class Bench:
     """Builds sources with one compiler and calls them."""
 
-    def __init__(self, toolchain: cpu.Toolchain, folder: Path) -> None:
-        self.toolchain = toolchain
+    def __init__(self, compiler: toolchain.Toolchain, folder: Path) -> None:
+        self.toolchain = compiler
         self.folder = folder
         self.runtime = folder / "runtime.o"
-        flags = emulator.runtime_flags("fast", toolchain.family)
+        flags = emulator.runtime_flags("fast", compiler.family)
         self._compile([*flags, *map(str, emulator.SOURCES), "-o", str(self.runtime)])
         self.built = 0
 
@@ -135,16 +134,16 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     path = shutil.which(request.param)
     if path is None:
         pytest.skip(f"no {request.param} here")
-    toolchain = cpu.Toolchain(path, request.param, "", "")
-    return Bench(toolchain, tmp_path_factory.mktemp(request.param.strip("+")))
+    compiler = toolchain.Toolchain(path, request.param, "", "")
+    return Bench(compiler, tmp_path_factory.mktemp(request.param.strip("+")))
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """The compiler that the product takes: what the runtime says of a fault hardly depends on it."""
-    toolchain = cpu.find_toolchain()
-    assert toolchain is not None
-    return Bench(toolchain, tmp_path_factory.mktemp("one"))
+    compiler = toolchain.find()
+    assert compiler is not None
+    return Bench(compiler, tmp_path_factory.mktemp("one"))
 
 
 def program(kernel: str, launch: str = "k<<<1, 64>>>(out, n);", before: str = "") -> str:
