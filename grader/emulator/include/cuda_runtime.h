@@ -22,3 +22,6 @@
 #include "grader_rt/math.h"
 #include "grader_rt/atomics.h"
 #include "grader_rt/host.h"
+#ifndef GRADER_RUNTIME
+#include "grader_rt/checked.h"
+#endif

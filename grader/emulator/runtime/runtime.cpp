@@ -1,5 +1,6 @@
 // CUDA on the CPU: the runtime, in one translation unit (one compilation, and everything can be inlined).
 
+#define GRADER_RUNTIME
 #include "cuda_runtime.h"
 
 #include "state.inc"

@@ -43,14 +43,14 @@ GRADER_INLINE std::uint64_t to_bits(T value) {
     static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value,
                   "a warp shuffle moves values of 4 or 8 bytes");
     std::uint64_t bits = 0;
-    std::memcpy(&bits, &value, sizeof(T));
+    __builtin_memcpy(&bits, &value, sizeof(T));
     return bits;
 }
 
 template <class T>
 GRADER_INLINE T from_bits(const std::uint64_t& bits) {
     T value;
-    std::memcpy(&value, &bits, sizeof(T));
+    __builtin_memcpy(&value, &bits, sizeof(T));
     return value;
 }
 
@@ -61,7 +61,7 @@ GRADER_INLINE T shuffle(unsigned int mask, T value, unsigned int source) {
     if (__builtin_expect(is_full(mask, warp), 1)) {
         const unsigned int epoch = warp->epoch;
         std::uint64_t* slots = warp->slots[epoch & 1];
-        std::memcpy(&slots[self->id], &value, sizeof(T));
+        __builtin_memcpy(&slots[self->id], &value, sizeof(T));
         gather(self, warp, epoch);
         return from_bits<T>(slots[source]);
     }
@@ -135,8 +135,9 @@ inline unsigned int match_any(unsigned int mask, T value) {
     return result;
 }
 
-// Checked mode has to know what __syncwarp() orders.
+// Checked mode has to know what __syncwarp() orders, and which barrier a lane has come to.
 #ifdef GRADER_CHECKED
+GRADER_COLD void checked_arrives(int line);
 void checked_warp_met(unsigned int epoch);
 void checked_lane_arrives();
 void checked_lane_leaves(unsigned int members);
@@ -170,7 +171,12 @@ GRADER_COLD int barrier_vote(bool predicate, bool count_true, void* site);
 
 }  // namespace grader_rt
 
+#ifdef GRADER_CHECKED
+GRADER_INLINE void __syncthreads(int line = __builtin_LINE()) {
+    grader_rt::checked_arrives(line);
+#else
 GRADER_INLINE void __syncthreads() {
+#endif
     grader_rt::Lane* self = grader_rt::self_or_fail("__syncthreads");
     grader_rt::Warp* warp = self->warp;
     const unsigned int epoch = warp->barrier_epoch;
