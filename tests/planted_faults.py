@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """A small edit of a correct kernel. `kind` and `line`: the event that must come, and its line's marker."""
+    """A small edit of a correct kernel. `kind` and `line`: the event to come, and its line's marker."""
 
     base: str
     name: str
