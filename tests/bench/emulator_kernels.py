@@ -112,7 +112,7 @@ def main() -> None:
         library.grader_rt_alloc.argtypes = [ctypes.c_size_t, ctypes.c_char_p]
         library.grader_rt_alloc.restype = ctypes.c_void_p
         print(
-            "    N,   d   naive (study, ratio)         flash, row a thread          warp a row                   NumPy"
+            "    N,   d   naive (study, ratio)         flash, row a thread          warp a row        NumPy"
         )
         for text in chosen.sizes.split(","):
             rows, head_dim = map(int, text.split("x"))
