@@ -89,8 +89,7 @@ def run(
         texts, truncated, timed_out = _drain(process, started + limits.wall, limits.output, tick)
     finally:
         # Also after a normal end: what it left running in its group goes with it.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill_session(process.pid)
         process.wait()
         for stream in (process.stdout, process.stderr):
             if stream:
@@ -98,6 +97,36 @@ def run(
     return Completed(
         process.returncode, texts[0], texts[1], timed_out, truncated, time.perf_counter() - started
     )
+
+
+def _kill_session(leader: int) -> None:
+    """Kill every process of a child's session, those in process groups of their own too.
+
+    The runner gives each case a group of its own, which a kill of the runner's group would miss. The listing
+    is repeated until it is empty, because what is listed may fork meanwhile.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+    for _ in range(20):
+        members = [pid for pid in _processes() if _session(pid) == leader]
+        if not members:
+            return
+        for pid in members:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _processes() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208
+
+
+def _session(pid: int) -> int | None:
+    """Return the session of a process that runs; None for one that has ended."""
+    try:
+        state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[:4]
+    except OSError:
+        return None
+    return None if state in "ZX" else int(session)
 
 
 def _limit(pid: int, limits: Limits) -> None:

@@ -31,6 +31,19 @@ def test_the_deadline_ends_the_whole_process_group(tmp_path):
     assert not is_running(child)
 
 
+def test_a_child_in_a_process_group_of_its_own_ends_with_the_rest(tmp_path):
+    code = """
+import os, time
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    open("child", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+    done = run([PYTHON, "-c", code], cwd=tmp_path, limits=Limits(wall=1.0))
+    assert done.timed_out
+    assert not is_running(int((tmp_path / "child").read_text()))
+
+
 def is_running(pid):
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
