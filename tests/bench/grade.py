@@ -66,9 +66,7 @@ def main() -> None:
     print(f"  lower limit, changed file   {median(limits):6.2f}  compile + kernels")
     print(f"  changed file / lower limit  {median(warm) / median(limits):6.2f}")
     print(f"grader --help                 {median(starts):6.2f}  ({min(starts):.2f}..{max(starts):.2f})")
-    print(
-        f"memory of the grader process  {max(memory) / 1024:6.0f} MiB (child: {largest_child / 1024:.0f})"
-    )
+    print(f"memory of the grader process  {max(memory) / 1024:6.0f} MiB (child: {largest_child / 1024:.0f})")
 
 
 if __name__ == "__main__":
