@@ -228,9 +228,10 @@ def _status(call: Call, supervised: _Supervised, events: tuple[Event, ...]) -> t
     if supervised.timed_out:
         message = f"your function did not return within {call.seconds:.0f} s"
         return "timeout", message, "look for a host loop that never ends, or an N^2 loop on the host"
-    if supervised.returncode == 119:
+    if supervised.returncode == 119 and "runner: " in supervised.stderr:
         return "lost", f"the runner failed: {supervised.stderr.strip()[-200:]}", ""
-    if supervised.returncode != 0:
+    # Code 0 with an answer missing: exit(0) inside the function, in the first call or in a repeat.
+    if supervised.returncode != 0 or len(supervised.calls) < call.repeats:
         message = f"your program {_ending(supervised.returncode)}"
         if said := _last_line(supervised):
             message += f" after printing: {said}"

@@ -173,6 +173,11 @@ def test_workspace_beyond_the_limit_and_leaks_fail_workspace():
     assert failing(findings(RIGHT, "workspace", peak_bytes=4, leaked_bytes=4)) == {"workspace"}
 
 
+def test_a_run_that_crashed_is_not_accused_of_a_leak():
+    found = findings(RIGHT, "workspace", status="crash", peak_bytes=10**9, leaked_bytes=10**9)
+    assert found["workspace"].status == "skip"
+
+
 SIDE_CHECKS = ("inputs_untouched", "memory", "deterministic", "workspace")
 
 

@@ -184,6 +184,18 @@ def test_an_input_that_is_changed_is_named(assignment, device):
     assert ("inputs_untouched", "") in failing(result)
 
 
+@pytest.mark.parametrize("code", [0, 3, 119])
+def test_an_exit_inside_the_function_is_a_failed_run_whatever_its_code(assignment, device, code):
+    source = "#include <cstdlib>\n" + SOURCE.replace(
+        "twice_kernel<<<1, 32>>>", f"exit({code}); twice_kernel<<<1, 32>>>"
+    )
+    result = grade(assignment, device, source)
+    assert ("runs", "the other entry") in failing(result)
+    assert not result.needs_instructor
+    (finding,) = [f for f in result.findings if (f.check, f.case) == ("runs", "the other entry")]
+    assert f"exited with {code}" in finding.summary
+
+
 def test_the_result_survives_a_round_trip_and_names_what_made_it(assignment, device):
     from grader import report
 

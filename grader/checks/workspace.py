@@ -15,6 +15,8 @@ def check(subject: SubmissionSubject) -> Verdict:
     limit = str(subject.spec.options.get("limit", DEFAULT_LIMIT))
     peak = 0
     for examined in subject.examined:
+        if examined.run.status != "ok":
+            continue  # it never came to its cudaFree; `runs` tells why
         run, dims = examined.run, examined.case.dims
         peak = max(peak, run.peak_bytes)
         allowed = int(inputs.evaluate(limit, dims))

@@ -192,7 +192,11 @@ def _likeness(finding: Finding, diagnoses: tuple[Diagnosis, ...]) -> tuple[str, 
     if diagnosis:
         return finding.check, "diagnosis", diagnosis.cause
     # Alike but for the figures: "96 of 7232 elements are outside" and "16 of 1088 elements are outside".
-    return finding.check, str(finding.line), re.sub(r"-?[\d.]+(e[+-]?\d+)?|NaN|inf", "#", finding.summary)
+    return (
+        finding.check,
+        str(finding.line),
+        re.sub(r"0x[0-9a-f]+|-?[\d.]+(e[+-]?\d+)?|NaN|inf", "#", finding.summary),
+    )
 
 
 def _problem(result: Result, group: list[Finding]) -> Problem:
